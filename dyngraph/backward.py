@@ -1,0 +1,313 @@
+"""backward() and grad(): check what is asked, send a GraphTask through the Engine, hand back results."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from dyngraph import devices, dtypes
+from dyngraph.dispatch import ARRAYS, TENSORS, place_like
+from dyngraph.errors import NoGradientPathError, UnusedInputError
+from dyngraph.graph import engine
+from dyngraph.graph.accumulate import AccumulateGrad
+from dyngraph.graph.node import Edge, GradientEdge, Node
+from dyngraph.storage import Storage
+from dyngraph.tensor import Tensor, new_tensor
+
+Root = Tensor | GradientEdge
+Roots = Root | Sequence[Root]
+
+
+def backward(
+    tensors: Roots,
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradients of `tensors` into the `.grad` of the leaves that they were made from.
+
+    `grad_tensors` are the gradients to start from, one for each of `tensors`; a tensor of one
+    element starts from 1. `retain_graph` keeps what was saved for another backward; it is on by
+    default with `create_graph`, which records the backward itself, for higher derivatives. With
+    `inputs` only these tensors (or `GradientEdge`s of leaves) get a gradient.
+
+    Raises RuntimeError where a root has no graph, needs a gradient and has none, or was given one of
+    the wrong shape, and where the graph was freed by an earlier backward.
+
+    >>> x = dg.tensor([1.0, 2.0], requires_grad=True)
+    >>> dg.autograd.backward([x.sum(), (x * x).sum()])
+    >>> x.grad
+    tensor([3., 5.])
+    """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                "backward(). Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    roots = as_tuple(tensors)
+    gradients = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(roots)
+    edges, values = check_roots(roots, gradients, batched=False, create_graph=create_graph)
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the "
+            "parameter and its gradient which can cause a memory leak. Use autograd.grad when "
+            "creating the graph to avoid this, or set .grad to None afterwards.",
+            UserWarning,
+            stacklevel=2,
+        )
+    task = engine.GraphTask(
+        TENSORS if create_graph else ARRAYS,
+        keep_graph=create_graph if retain_graph is None else retain_graph,
+    )
+    task.count_dependencies(node for node, _ in edges if node is not None)
+    if inputs is not None:
+        wanted = as_tuple(inputs.values() if isinstance(inputs, Mapping) else inputs)
+        if not wanted:
+            raise RuntimeError(
+                "`inputs` argument to `backward()` cannot be empty. Leave it out to accumulate into "
+                "all leaves."
+            )
+        task.restrict((), [_target(i, position) for position, i in enumerate(wanted)])
+    engine.execute(task, edges, values, create_graph=create_graph)
+
+
+def grad(
+    outputs: Roots,
+    inputs: Any,
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
+    """The gradients of `outputs` for each of `inputs`; `.grad` is left alone.
+
+    A tuple in the order of `inputs`, or a dict where these are one. `grad_outputs` are the gradients
+    to start from; with `is_grads_batched` each has one more dim in front, and so have the results.
+    An input that the outputs do not depend on raises RuntimeError, unless `allow_unused` (None for
+    it) or `materialize_grads` (zeros) is set. Otherwise as `backward`.
+
+    >>> x = dg.tensor([1.0, 2.0], requires_grad=True)
+    >>> dg.autograd.grad((x**3).sum(), x)
+    (tensor([ 3., 12.]),)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
+            "gradient for other parts of the graph, please use autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    names = list(inputs) if isinstance(inputs, Mapping) else None
+    wanted = as_tuple(inputs.values() if isinstance(inputs, Mapping) else inputs)
+    roots = as_tuple(outputs)
+    gradients = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(roots)
+    edges, values = check_roots(
+        roots, gradients, batched=is_grads_batched, create_graph=create_graph
+    )
+    captures = [_capture_edge(i, position) for position, i in enumerate(wanted)]
+    keep_graph = create_graph if retain_graph is None else retain_graph
+
+    def run(values: Sequence[Any], *, keep_graph: bool) -> list[Any]:
+        task = engine.GraphTask(TENSORS if create_graph else ARRAYS, keep_graph=keep_graph)
+        task.count_dependencies(node for node, _ in edges if node is not None)
+        task.restrict(captures)
+        engine.execute(task, edges, values, create_graph=create_graph)
+        return [task.captured.get(i) for i in range(len(captures))]
+
+    if not is_grads_batched:
+        results = run(values, keep_graph=keep_graph)
+    elif create_graph:
+        results = _run_each(run, values)
+    else:
+        results = _run_batched(run, values, keep_graph=keep_graph)
+    found: list[Tensor | None] = []
+    for position, (result, like) in enumerate(zip(results, wanted, strict=True)):
+        if result is not None:
+            found.append(result if create_graph else new_tensor(Storage(result)))
+        elif materialize_grads:
+            found.append(_zeros_like(like, values if is_grads_batched else None))
+        elif allow_unused:
+            found.append(None)
+        else:
+            raise UnusedInputError(position)
+    return dict(zip(names, found, strict=True)) if names is not None else tuple(found)
+
+
+def _run_batched(run: Any, values: Sequence[Any], *, keep_graph: bool) -> list[Any]:
+    """One backward for the whole batch: `jax.vmap` of the Engine's walk."""
+    present: list[bool] = []
+
+    def walk(batch: list[Any]) -> list[Any]:
+        results = run(batch, keep_graph=keep_graph)
+        present[:] = [r is not None for r in results]
+        return [r for r in results if r is not None]
+
+    stacked = iter(jax.vmap(walk)(list(values)))
+    return [next(stacked) if there else None for there in present]
+
+
+def _run_each(run: Any, values: Sequence[Tensor]) -> list[Any]:
+    """One recorded backward for each entry of the batch, stacked."""
+    from_each = [
+        run([v[i] for v in values], keep_graph=True)  # type: ignore[index]
+        for i in range(len(values[0]))
+    ]
+    stack = Tensor.stack_rows  # type: ignore[attr-defined]
+    return [None if column[0] is None else stack(column) for column in zip(*from_each, strict=True)]
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """One tensor or edge as a tuple of it; a sequence as a tuple of its items."""
+    if isinstance(value, (Tensor, GradientEdge)):
+        return (value,)
+    return tuple(value)
+
+
+def check_roots(
+    roots: Sequence[Any], gradients: Sequence[Any], *, batched: bool, create_graph: bool
+) -> tuple[list[Edge], list[Any]]:
+    """Edges to start from, and the values to start with; raises for what can't be one."""
+    if len(gradients) != len(roots):
+        raise RuntimeError(
+            f"got {len(roots)} tensors and {len(gradients)} gradients. Pass one gradient for each "
+            "tensor, None for a scalar that starts from 1."
+        )
+    edges: list[Edge] = []
+    values: list[Any] = []
+    for position, (root, gradient) in enumerate(zip(roots, gradients, strict=True)):
+        if isinstance(root, GradientEdge):
+            edge: Edge = (root.node, root.output_nr)
+            meta = root.node.output_metadata()[root.output_nr]
+            shape, dtype = tuple(meta.shape), meta.dtype
+            like = None
+        elif isinstance(root, Tensor):
+            if root._edge is None:
+                raise NoGradientPathError(position)
+            edge = root.gradient_edge()
+            like = root._cell.array
+            shape, dtype = like.shape, root.dtype
+        else:
+            raise TypeError(
+                f"element {position} to differentiate is {type(root).__name__}: expected a Tensor or "
+                "a GradientEdge"
+            )
+        value = _start(position, gradient, shape, dtype, like, batched=batched)
+        edges.append(edge)
+        values.append(value if create_graph else value._cell.array)
+    return edges, values
+
+
+def _start(
+    position: int,
+    gradient: Any,
+    shape: tuple[int, ...],
+    dtype: dtypes.dtype,
+    like: jax.Array | None,
+    *,
+    batched: bool,
+) -> Tensor:
+    """The gradient that a root starts with: the given one, checked, or 1 for a scalar."""
+    if gradient is None:
+        if any(n != 1 for n in shape):
+            raise RuntimeError(
+                "grad can be implicitly created only for scalar outputs, but element "
+                f"{position} has shape {list(shape)}. Reduce it first, by sum() or mean(), or pass "
+                "its gradient."
+            )
+        if dtype.is_complex:
+            raise RuntimeError(
+                "grad can be implicitly created only for real scalar outputs but got "
+                f"{dtype}. Pass the gradient, or take a real function of it such as abs()."
+            )
+        one = jnp.ones(shape, dtype.dtype)
+        return new_tensor(Storage(one if like is None else place_like(one, like)))
+    if not isinstance(gradient, Tensor):
+        raise TypeError(
+            f"gradients can be either Tensors or None, but got {type(gradient).__name__} at "
+            f"position {position}. Wrap it by dg.tensor(...)."
+        )
+    array = gradient._cell.array
+    given = array.shape[1:] if batched else array.shape
+    if given != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{position}] has a shape of {list(array.shape)} and "
+            f"output[{position}] has a shape of {list(shape)}."
+            + (" With is_grads_batched=True it has one more dim in front." if batched else "")
+        )
+    if dtypes.of(array.dtype).is_complex != dtype.is_complex:
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. "
+            f"Mismatch in dtype: grad_output[{position}] has {gradient.dtype} and "
+            f"output[{position}] has {dtype}."
+        )
+    if not gradient.dtype.is_differentiable:
+        raise RuntimeError(
+            f"grad_output[{position}] has {gradient.dtype}, but output[{position}] has {dtype}: "
+            "expected a floating point gradient. Convert it by .to()."
+        )
+    if array.dtype != dtype.dtype:
+        gradient = gradient.to(dtype)  # type: ignore[attr-defined]
+        array = gradient._cell.array
+    if like is not None and place_like(array, like) is not array:
+        gradient = gradient.to(devices.of(like))  # type: ignore[attr-defined]
+    return gradient
+
+
+def _capture_edge(wanted: Any, position: int) -> Edge:
+    if isinstance(wanted, GradientEdge):
+        return wanted.node, wanted.output_nr
+    if not isinstance(wanted, Tensor):
+        raise TypeError(
+            f"inputs[{position}] is {type(wanted).__name__}: expected a Tensor or a GradientEdge"
+        )
+    if wanted._edge is None:
+        raise RuntimeError(
+            f"One of the differentiated Tensors does not require grad: inputs[{position}]. Set "
+            "requires_grad=True on it before the forward pass."
+        )
+    return wanted.gradient_edge()
+
+
+def _target(wanted: Any, position: int) -> Node:
+    """The node to run so that `wanted` gets its `.grad`."""
+    node, _ = _capture_edge(wanted, position)
+    assert node is not None
+    if isinstance(wanted, Tensor):
+        wanted.retain_grad()
+    elif not isinstance(node, AccumulateGrad):
+        raise RuntimeError(
+            f"inputs[{position}] is the GradientEdge of an interior tensor, which has no .grad to "
+            "accumulate into. Pass the tensor, or use autograd.grad()."
+        )
+    return node
+
+
+def _zeros_like(wanted: Any, batch: Sequence[Any] | None) -> Tensor:
+    if isinstance(wanted, Tensor):
+        shape, dtype = tuple(wanted.shape), wanted.dtype
+    else:
+        meta = wanted.node.output_metadata()[wanted.output_nr]
+        shape, dtype = tuple(meta.shape), meta.dtype
+    front = (len(batch[0]),) if batch else ()
+    return new_tensor(Storage(jnp.zeros((*front, *shape), dtype.dtype)))

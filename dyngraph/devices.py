@@ -1,0 +1,95 @@
+"""Devices: PyTorch's device objects, mapped to JAX's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+__all__ = ["device"]
+
+_PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "tpu": "tpu", "rocm": "rocm"}
+
+
+class device:  # noqa: N801 - PyTorch's name
+    """Where a tensor lives: `device("cpu")`, `device("cuda", 1)`, `device("tpu:0")`.
+
+    `gpu` is another word for `cuda`. Raises RuntimeError for a name or an index that this process
+    does not have.
+
+    >>> dg.device("cpu")
+    device(type='cpu')
+    >>> dg.tensor(1.0, device="cpu").device.type
+    'cpu'
+    """
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, type: Any, index: int | None = None) -> None:
+        if isinstance(type, device):
+            self.type, self.index = type.type, type.index
+            return
+        if isinstance(type, jax.Device):
+            self.type, self.index = _PLATFORMS.get(type.platform, type.platform), _index_of(type)
+            return
+        if not isinstance(type, str):
+            raise TypeError(
+                f"device() expects a name such as 'cpu' or 'cuda:0', got {type!r} "
+                f"({type.__class__.__name__}). Pass a string, a device or a jax.Device."
+            )
+        name, _, number = type.partition(":")
+        if number and index is not None:
+            raise RuntimeError(
+                f"{type!r} already has an index; got index={index} as well. Drop one."
+            )
+        if name not in _PLATFORMS or (number and not number.isdigit()):
+            raise RuntimeError(
+                f"Invalid device string: {type!r}. Expected one of {', '.join(_PLATFORMS)}, "
+                "with an optional index as in 'cuda:0'."
+            )
+        self.type = _PLATFORMS[name]
+        self.index = int(number) if number else index
+
+    @property
+    def jax(self) -> jax.Device:
+        """The JAX device; RuntimeError where this process has none of that kind."""
+        try:
+            found = jax.devices(self.type)
+        except RuntimeError:
+            found = []
+        index = self.index or 0
+        if index >= len(found):
+            have = ", ".join(str(device(d)) for d in jax.devices())
+            raise RuntimeError(
+                f"device {self} is not available: this process has {have}. "
+                "Install jax for that accelerator (such as jax[cuda12]), or pass one of these."
+            )
+        return found[index]
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self) -> str:
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{index})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+
+def _index_of(found: jax.Device) -> int | None:
+    position = jax.devices(found.platform).index(found)
+    return None if found.platform == "cpu" and position == 0 else position
+
+
+def of(array: jax.Array) -> device:
+    """The device of an array: of the first shard, where it is spread over several."""
+    return device(min(array.devices(), key=lambda d: d.id))
+
+
+def as_jax_device(value: Any) -> jax.Device | None:
+    """The JAX device that `value` names; None stays None, which is JAX's default device."""
+    return None if value is None else device(value).jax

@@ -1,0 +1,88 @@
+"""The errors that dyngraph raises of its own: each says what happened, what was expected, what to do.
+
+They derive from the types that PyTorch raises, so `except RuntimeError` works in ported code.
+Errors of one call's arguments (a wrong dim, a ragged list) are raised where they are found.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "GraphFreedError",
+    "InferenceTensorError",
+    "LeafError",
+    "NoGradientPathError",
+    "SavedTensorModifiedError",
+    "UnusedInputError",
+]
+
+
+class GraphFreedError(RuntimeError):
+    """A node's saved tensors were released by an earlier backward."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__(
+            f"Trying to backward through the graph a second time: {node} has released its saved "
+            "tensors. The first backward frees them unless it is called with retain_graph=True. "
+            "Pass retain_graph=True to the first backward if two losses share this part of the "
+            "graph; detach() state that is carried over from an earlier training step."
+        )
+
+
+class SavedTensorModifiedError(RuntimeError):
+    """A saved tensor was written in place between forward and backward."""
+
+    def __init__(
+        self, node: str, field: str, shape: tuple[int, ...], saved: int, current: int
+    ) -> None:
+        super().__init__(
+            "one of the variables needed for gradient computation has been modified by an inplace "
+            f"operation: {node} saved {field!r} of shape {list(shape)} at version {saved}, but it is "
+            f"at version {current} now; expected version {saved} instead. Write to a clone() of it, "
+            "or use the out-of-place operator."
+        )
+
+
+class InferenceTensorError(RuntimeError):
+    """An inference tensor was used where autograd needs a version counter."""
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(
+            f"Inference tensors cannot be saved for backward: {operation} needs one for its "
+            "gradient. To work around you can make a clone() of it outside inference_mode to get a "
+            "normal tensor, or make it under no_grad() instead."
+        )
+
+
+class LeafError(RuntimeError):
+    """`requires_grad` was set on a tensor that an operator made."""
+
+    def __init__(self, *, flag: bool) -> None:
+        remedy = (
+            "It requires grad already."
+            if flag
+            else "If you want to use a computed variable in a subgraph that doesn't require "
+            "differentiation use var_no_grad = var.detach()."
+        )
+        super().__init__(f"you can only change requires_grad flags of leaf variables. {remedy}")
+
+
+class NoGradientPathError(RuntimeError):
+    """backward() or grad() was called on a tensor without history."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(
+            f"element {position} of tensors does not require grad and does not have a grad_fn: "
+            "no operator between it and a tensor with requires_grad=True was recorded. Make an input "
+            "with requires_grad=True, and look for detach(), no_grad() or an integer cast on the way."
+        )
+
+
+class UnusedInputError(RuntimeError):
+    """grad() was asked for the gradient of a tensor that the outputs do not depend on."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(
+            f"One of the differentiated Tensors appears to not have been used in the graph: inputs"
+            f"[{position}] got no gradient. Set allow_unused=True if this is the desired behavior "
+            "(None is returned for it), or materialize_grads=True to get zeros."
+        )

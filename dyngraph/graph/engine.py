@@ -1,0 +1,324 @@
+"""The backward pass: visits every needed node once, after all gradients for it have arrived.
+
+One Python thread walks one GraphTask; what runs in parallel is XLA's asynchronous execution.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from dyngraph import modes
+from dyngraph.graph.node import Edge, Extra, Node, Values
+
+MAX_NESTING = 25
+"""How many backward calls nest on one Python stack before the next one gets a stack of its own."""
+MAX_WAITING = 16
+"""How many small gradients wait at one input before they are added in one go."""
+
+
+class _Running(threading.local):
+    def __init__(self) -> None:
+        self.task: GraphTask | None = None
+        self.nesting = 0
+
+
+_running = _Running()
+
+
+class InputBuffer:
+    """The gradients that have arrived for one node: for each of its inputs a value, or several."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, size: int) -> None:
+        self.parts: list[Any] = [None] * size
+
+    def add(self, position: int, value: Any, values: Values) -> None:
+        """Adds a value to what has arrived at `position`."""
+        # Note [Gradients wait to be added]
+        # A kernel call costs the same for two gradients as for sixteen, so small ones wait in a
+        # list. The order of the sum is the order of arrival either way.
+        arrived = self.parts[position]
+        if arrived is None:
+            self.parts[position] = value
+        elif type(arrived) is not list:
+            pair = [arrived, value]
+            self.parts[position] = pair if values.is_small(value) else values.total(pair)
+        else:
+            arrived.append(value)
+            if len(arrived) == MAX_WAITING:
+                self.parts[position] = values.total(arrived)
+
+    def collect(self, values: Values) -> list[Any]:
+        """The sum at each input, None where nothing arrived."""
+        parts = self.parts
+        for position, arrived in enumerate(parts):
+            if type(arrived) is list:
+                parts[position] = values.total(arrived)
+        return parts
+
+
+class ReadyQueue:
+    """Nodes whose gradients are complete; hands out the one created last."""
+
+    __slots__ = ("_heap", "_ticks")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Node]] = []
+        self._ticks = itertools.count()
+
+    def push(self, node: Node) -> None:
+        heappush(self._heap, (-node.sequence_nr, next(self._ticks), node))
+
+    def pop(self) -> Node:
+        return heappop(self._heap)[2]
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+
+class GraphTask:
+    """The state of one backward: what is still to come for each node, what has arrived, what is asked.
+
+    `captures` names the edges whose gradients are returned; `targets` the nodes that must run, as
+    with `backward(inputs=...)`. With neither, every node runs that the roots reach.
+    """
+
+    __slots__ = (
+        "buffers",
+        "callbacks",
+        "captured",
+        "captures",
+        "dependencies",
+        "keep_graph",
+        "needed",
+        "ready",
+        "values",
+    )
+
+    def __init__(self, values: Values, *, keep_graph: bool) -> None:
+        self.values = values
+        self.keep_graph = keep_graph
+        self.dependencies: dict[Node, int] = {}
+        self.buffers: dict[Node, InputBuffer] = {}
+        self.captures: dict[Node, list[tuple[int, int]]] = {}
+        self.captured: dict[int, Any] = {}
+        self.needed: set[Node] | None = None
+        self.ready = ReadyQueue()
+        self.callbacks: list[Callable[[], Any]] = []
+
+    def count_dependencies(self, roots: Iterable[Node]) -> None:
+        """Counts for every node that `roots` reach how many edges lead to it."""
+        dependencies = self.dependencies
+        todo = []
+        for root in roots:
+            if root not in dependencies:
+                todo.append(root)
+                dependencies[root] = 0
+            dependencies[root] += 1
+        while todo:
+            for node, _ in todo.pop().edges:
+                if node is None:
+                    continue
+                if node in dependencies:
+                    dependencies[node] += 1
+                else:
+                    dependencies[node] = 1
+                    todo.append(node)
+
+    def restrict(self, captures: Sequence[Edge], targets: Sequence[Node] = ()) -> None:
+        """Runs only what leads to the captured edges or to the target nodes."""
+        consumers: dict[Node, list[Node]] = {}
+        for consumer in self.dependencies:
+            for node, _ in consumer.edges:
+                if node is not None:
+                    consumers.setdefault(node, []).append(consumer)
+        for index, (node, output_nr) in enumerate(captures):
+            if node is not None:
+                self.captures.setdefault(node, []).append((output_nr, index))
+        self.needed = {node for node in targets if node in self.dependencies}
+        todo = [*self.captures, *self.needed]
+        while todo:
+            for consumer in consumers.get(todo.pop(), ()):
+                if consumer not in self.needed:
+                    self.needed.add(consumer)
+                    todo.append(consumer)
+
+    def run(self, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
+        """Sends the roots' gradients along `edges` and runs until no node is ready."""
+        ready, buffers, values, needed = self.ready, self.buffers, self.values, self.needed
+        self.distribute(edges, gradients)
+        while ready:
+            node = ready.pop()
+            grads = buffers.pop(node).collect(values)
+            try:
+                extra = node.extra
+                if node in self.captures:
+                    grads = self.capture(node, grads)
+                if needed is not None and node not in needed:
+                    continue
+                if extra is None:
+                    results = node.apply(grads, values)
+                else:
+                    grads = self.run_tensor_hooks(node, extra, grads)
+                    grads = self.run_pre_hooks(node, extra, grads)
+                    results = node.apply(grads, values)
+                    if extra.post_hooks:
+                        results = self.run_post_hooks(node, extra, grads, results)
+            except Exception as error:
+                error.add_note(f"This happened in backward, at {node.name()}.")
+                raise
+            if not self.keep_graph:
+                node.release()
+            self.distribute(node.edges, results)
+
+    def distribute(self, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
+        """Puts each gradient into the buffer of its node, and readies the nodes that have all."""
+        dependencies, buffers, values, needed = (
+            self.dependencies,
+            self.buffers,
+            self.values,
+            self.needed,
+        )
+        for (node, output_nr), value in zip(edges, gradients, strict=True):
+            if node is None or (
+                needed is not None and node not in needed and node not in self.captures
+            ):
+                continue
+            buffer = buffers.get(node)
+            if buffer is None:
+                buffer = buffers[node] = InputBuffer(len(node.outputs))
+            if value is not None:
+                buffer.add(output_nr, value, values)
+            left = dependencies[node] - 1
+            dependencies[node] = left
+            if not left:
+                self.ready.push(node)
+
+    def capture(self, node: Node, grads: list[Any]) -> list[Any]:
+        """Keeps the asked gradients of `node`; after its tensor hooks if these do not run later."""
+        if node.extra is not None and node not in (self.needed or ()):
+            grads = self.run_tensor_hooks(node, node.extra, grads)
+        for output_nr, index in self.captures[node]:
+            self.captured[index] = grads[output_nr]
+        return grads
+
+    def run_tensor_hooks(self, node: Node, extra: Extra, grads: list[Any]) -> list[Any]:
+        """Runs the hooks of the tensors that the node made, then sets retained gradients."""
+        values = self.values
+        for output_nr, hooks in list(extra.tensor_hooks.items()):
+            for hook in list(hooks.values()):
+                value = grads[output_nr]
+                if value is None:
+                    continue
+                answer = hook(values.wrap(value))
+                if answer is not None:
+                    grads[output_nr] = values.unwrap(answer, value, _name_of(hook))
+        for output_nr, tensor_ref in list(extra.retained.items()):
+            tensor = tensor_ref()
+            if tensor is not None and grads[output_nr] is not None:
+                values.retain(tensor, grads[output_nr])
+        return grads
+
+    def run_pre_hooks(self, node: Node, extra: Extra, grads: list[Any]) -> list[Any]:
+        """Runs the node's own pre-hooks."""
+        for hook in list(extra.pre_hooks.values()) if extra.pre_hooks else ():
+            answer = hook(self._wrap_all(grads))
+            if answer is not None:
+                grads = self._replace(answer, grads, hook)
+        return grads
+
+    def run_post_hooks(
+        self, node: Node, extra: Extra, grads: Sequence[Any], results: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Runs the node's hooks on what it made of its gradients."""
+        assert extra.post_hooks is not None
+        for hook in list(extra.post_hooks.values()):
+            answer = hook(self._wrap_all(results), self._wrap_all(grads))
+            if answer is not None:
+                results = self._replace(answer, results, hook)
+        return results
+
+    def _wrap_all(self, grads: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(None if g is None else self.values.wrap(g) for g in grads)
+
+    def _replace(self, answer: Any, grads: Sequence[Any], hook: Callable[..., Any]) -> list[Any]:
+        answers = answer if isinstance(answer, (tuple, list)) else (answer,)
+        if len(answers) != len(grads):
+            raise RuntimeError(
+                f"hook '{_name_of(hook)}' has returned an incorrect number of values "
+                f"(got {len(answers)}, but expected {len(grads)}). Return one for each gradient "
+                "it was given, None for one that has none."
+            )
+        return [
+            None if new is None else self.values.unwrap(new, old, _name_of(hook))
+            for new, old in zip(answers, grads, strict=True)
+        ]
+
+
+def execute(
+    task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any], *, create_graph: bool
+) -> None:
+    """Runs `task` from its roots in this thread, then the callbacks that were queued meanwhile.
+
+    A backward may call another from a hook, to any depth. Whatever is raised, the thread's modes and
+    its running task are afterwards what they were.
+    """
+    if _running.nesting >= MAX_NESTING:
+        _execute_on_new_stack(task, edges, gradients, create_graph=create_graph)
+        return
+    outer, flags = _running.task, modes.local.flags
+    _running.task = task
+    _running.nesting += 1
+    modes.local.flags = (flags & ~modes.GRAD) | (modes.GRAD if create_graph else 0)
+    try:
+        task.run(edges, gradients)
+        for callback in task.callbacks:  # a callback may queue another
+            callback()
+    finally:
+        modes.local.flags = flags
+        _running.task = outer
+        _running.nesting -= 1
+
+
+def _execute_on_new_stack(
+    task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any], *, create_graph: bool
+) -> None:
+    """`execute` in a thread of its own, because Python bounds the depth of one thread's stack."""
+    flags, outer = modes.local.flags, _running.task
+    failure: list[BaseException] = []
+
+    def body() -> None:
+        modes.local.flags = flags
+        _running.task = outer
+        try:
+            execute(task, edges, gradients, create_graph=create_graph)
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=body, name="dyngraph-backward")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+
+
+def queue_callback(callback: Callable[[], Any]) -> None:
+    """Calls `callback()` at the end of the backward that is running in this thread.
+
+    Raises RuntimeError outside of one.
+    """
+    if _running.task is None:
+        raise RuntimeError(
+            "Final callbacks can only be installed during backward pass: no backward is running in "
+            "this thread. Queue it from a hook or from a Function's backward."
+        )
+    _running.task.callbacks.append(callback)
+
+
+def _name_of(hook: Callable[..., Any]) -> str:
+    return getattr(hook, "__name__", None) or "<unknown>"

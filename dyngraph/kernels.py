@@ -1,0 +1,338 @@
+"""The pure half of an operator: its jitted forward and backward kernels, and what these must save.
+
+Arrays in, arrays out; tensors, modes and the graph are not known here.
+
+# Note [How a backward kernel is found]
+A `Kernel` is an operator with its static arguments: one `jax.jit` object. What goes on behind it when
+it is recorded is a `BackwardPlan`, one for each set of inputs that need a gradient. The plan says
+which values to save, and makes the jitted function from them and the incoming gradients to the
+outgoing ones. Where every needed input has a rule written by hand, the rules' parameters name what
+is saved. Otherwise the rule is `jax.vjp` of the kernel, and what it reads depends on the inputs'
+shapes, so there is one plan for each of these: the traced backward without its dead arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from dyngraph.tracing import trace_live
+
+Rule = Callable[..., Any]
+Target = tuple[tuple[int, ...], Any] | None
+"""Shape and dtype of an input that needs a gradient; None for one that does not."""
+
+
+class OperatorSpec:
+    """What `define` was told: the function, its inputs and statics by name, and its rules."""
+
+    __slots__ = (
+        "differentiable",
+        "function",
+        "inputs",
+        "name",
+        "node_name",
+        "outputs",
+        "rule_names",
+        "rules",
+        "statics",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        inputs: Sequence[str],
+        statics: Sequence[str] = (),
+        rules: Mapping[str, Rule | None] | None = None,
+        outputs: Sequence[str] | None = None,
+        node_name: str | None = None,
+    ) -> None:
+        rules = rules or {}
+        self.name = name
+        self.function = function
+        self.inputs = tuple(inputs)
+        self.statics = tuple(statics)
+        self.outputs = tuple(outputs) if outputs is not None else None
+        self.node_name = node_name or _node_name(name)
+        unknown = [n for n in rules if n not in self.inputs]
+        if unknown:
+            raise TypeError(f"{name} has a rule for {unknown}, but its inputs are {self.inputs}")
+        self.differentiable = tuple(n for n in self.inputs if rules.get(n, jax.vjp) is not None)
+        self.rules = {n: rule for n, rule in rules.items() if rule is not None}
+        self.rule_names = {n: self._names_of(n, rule) for n, rule in self.rules.items()}
+
+    def _names_of(self, wanted: str, rule: Rule) -> tuple[str, ...]:
+        """What a rule asks for beside the gradient: the names of its parameters."""
+        names = tuple(inspect.signature(rule).parameters)[1:]
+        known = {*self.inputs, *self.statics, *self.output_names, f"{wanted}_shape"}
+        for name in names:
+            if name not in known:
+                raise TypeError(
+                    f"the rule of {self.name} for {wanted!r} names {name!r}, which is neither an "
+                    f"argument, an output nor {wanted}_shape: expected one of {sorted(known)}"
+                )
+        return names
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The names by which rules ask for what the function returned."""
+        return self.outputs or ("result",)
+
+    @property
+    def saved_names(self) -> tuple[str, ...]:
+        """Every name that some rule saves, in the order of inputs, then outputs."""
+        asked = {name for names in self.rule_names.values() for name in names}
+        if not self.rules or len(self.rules) < len(self.differentiable):
+            asked.update(self.inputs)
+        return tuple(n for n in (*self.inputs, *self.output_names) if n in asked)
+
+
+class Kernel:
+    """An operator with its static arguments: the jitted function, and its backward plans."""
+
+    __slots__ = ("forward", "function", "plans", "spec", "statics")
+
+    def __init__(self, spec: OperatorSpec, statics: tuple[Any, ...]) -> None:
+        self.spec = spec
+        self.statics = dict(zip(spec.statics, statics, strict=True))
+
+        def function(*inputs: Any) -> Any:
+            return spec.function(*inputs, **self.statics)
+
+        function.__name__ = function.__qualname__ = spec.name
+        self.function = function
+        self.forward = jax.jit(function)
+        self.plans = _Plans(self)
+
+
+class _Plans(dict[int, "BackwardPlan | PlansByShape"]):
+    """Backward plans by the bits of the differentiable inputs that need a gradient."""
+
+    __slots__ = ("kernel",)
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def __missing__(self, needs: int) -> BackwardPlan | PlansByShape:
+        spec = self.kernel.spec
+        needed = [n for i, n in enumerate(spec.differentiable) if needs >> i & 1]
+        by_hand = all(n in spec.rules for n in needed)
+        plan = RulePlan(self.kernel, needed) if by_hand else PlansByShape(self.kernel, needed)
+        self[needs] = plan
+        return plan
+
+
+class BackwardPlan(ABC):
+    """What to save for backward, and the jitted function that reads it.
+
+    `sources` says where each saved value comes from: the position of an input, or the number of
+    inputs plus the position of an output. `pick(*inputs, *outputs)` selects them; it is None where
+    nothing is saved.
+    """
+
+    __slots__ = ("_functions", "_jitted", "kernel", "needed", "operators", "pick", "sources")
+
+    by_shape = False
+
+    def __init__(self, kernel: Kernel, needed: Sequence[str], sources: Sequence[int]) -> None:
+        self.kernel = kernel
+        self.needed = tuple(needed)
+        self.sources = tuple(sources)
+        self.pick = _picker(len(kernel.spec.inputs), kernel.spec, self.sources)
+        self._jitted: dict[Any, Callable[..., Any]] = {}
+        self._functions: dict[Any, Callable[..., Any]] = {}
+        self.operators: dict[Any, Callable[..., Any]] = {}
+
+    def jitted(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
+        """The kernel `(*saved, *gradients present) -> a gradient or None for each target`.
+
+        `absent` is None where every output has a gradient, otherwise a tuple with shape and dtype
+        of those outputs that have none, and None for those that have.
+        """
+        try:
+            return self._jitted[targets, absent]
+        except KeyError:
+            made = self._jitted[targets, absent] = jax.jit(self.function(targets, absent))
+            return made
+
+    def function(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
+        """The same, not jitted."""
+        try:
+            return self._functions[targets, absent]
+        except KeyError:
+            made = self.make(targets, absent)
+            made.__name__ = made.__qualname__ = self.kernel.spec.node_name
+            self._functions[targets, absent] = made
+            return made
+
+    @abstractmethod
+    def make(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
+        """Builds that function."""
+
+
+class RulePlan(BackwardPlan):
+    """The plan of rules written by hand: saved is what their parameters name."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, kernel: Kernel, needed: Sequence[str]) -> None:
+        spec = kernel.spec
+        asked = {name for n in needed for name in spec.rule_names[n]}
+        available = (*spec.inputs, *spec.output_names)
+        self.names = tuple(n for n in available if n in asked)
+        super().__init__(kernel, needed, [available.index(n) for n in self.names])
+
+    def make(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
+        spec, names, statics = self.kernel.spec, self.names, self.kernel.statics
+        rules = [
+            None if target is None else (spec.rules[n], spec.rule_names[n], n, target)
+            for n, target in zip(spec.differentiable, targets, strict=True)
+        ]
+
+        def backward(*values: Any) -> tuple[Any, ...]:
+            known = {**statics, **dict(zip(names, values, strict=False))}
+            grads = fill_absent(values[len(names) :], absent)
+            grad = grads[0] if spec.outputs is None else grads
+            results = []
+            for row in rules:
+                if row is None:
+                    results.append(None)
+                    continue
+                rule, asked, name, (shape, dtype) = row
+                known[f"{name}_shape"] = shape
+                results.append(fit(rule(grad, *(known[n] for n in asked)), shape, dtype))
+            return tuple(results)
+
+        return backward
+
+
+class PlansByShape:
+    """Plans of the default rule, `jax.vjp` of the kernel: one for each set of input shapes."""
+
+    __slots__ = ("_plans", "kernel", "needed")
+
+    by_shape = True
+
+    def __init__(self, kernel: Kernel, needed: Sequence[str]) -> None:
+        self.kernel = kernel
+        self.needed = tuple(needed)
+        self._plans: dict[Any, TracedPlan] = {}
+
+    def select(self, *inputs: Any) -> TracedPlan:
+        """The plan for these inputs, traced when their shapes and dtypes are new."""
+        key = tuple([x if x is None else (x.shape, x.dtype, x.weak_type) for x in inputs])
+        try:
+            return self._plans[key]
+        except KeyError:
+            plan = self._plans[key] = TracedPlan(self.kernel, self.needed, inputs)
+            return plan
+
+
+class TracedPlan(BackwardPlan):
+    """The plan of the default rule for inputs of given shapes: saved is what the trace reads."""
+
+    __slots__ = ("avals", "reads_gradient", "traced")
+
+    def __init__(self, kernel: Kernel, needed: Sequence[str], inputs: Sequence[Any]) -> None:
+        self.kernel = kernel
+        self.needed = tuple(needed)
+        self.avals = [
+            x if x is None else jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type)
+            for x in inputs
+        ]
+        places = [i for i, aval in enumerate(self.avals) if aval is not None]
+        gradients = [jax.ShapeDtypeStruct(o.shape, o.dtype) for o in self._outputs()]
+        self.traced = trace_live(self._vjp, [*(self.avals[p] for p in places), *gradients])
+        self.reads_gradient = self.traced.live[len(places) :]
+        live = zip(places, self.traced.live, strict=False)
+        super().__init__(kernel, needed, [place for place, reads in live if reads])
+
+    def _outputs(self) -> list[Any]:
+        """Shapes and dtypes of the outputs that can have a gradient."""
+        outs = jax.eval_shape(self.kernel.function, *self.avals)
+        outs = outs if isinstance(outs, (tuple, list)) else [outs]
+        return [o for o in outs if is_differentiable(o.dtype)]
+
+    def _vjp(self, *values: Any) -> list[Any]:
+        """The gradients of the needed inputs from all inputs and all gradients."""
+        count = sum(aval is not None for aval in self.avals)
+        given = iter(values[:count])
+        inputs = [None if aval is None else next(given) for aval in self.avals]
+        places = [self.kernel.spec.inputs.index(n) for n in self.needed]
+
+        def of_needed(*needed: Any) -> list[Any]:
+            for place, value in zip(places, needed, strict=True):
+                inputs[place] = value
+            outs = self.kernel.function(*inputs)
+            outs = outs if isinstance(outs, (tuple, list)) else [outs]
+            return [o for o in outs if is_differentiable(o.dtype)]
+
+        outs, vjp = jax.vjp(of_needed, *(inputs[p] for p in places))
+        # Note [Complex gradients]
+        # PyTorch's gradient is the conjugate of JAX's cotangent; for real values both are the same.
+        grads = vjp([jnp.conj(g).astype(o.dtype) for g, o in zip(values[count:], outs, strict=True)])
+        return [jnp.conj(g) for g in grads]
+
+    def make(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
+        traced, saved = self.traced, len(self.sources)
+
+        def backward(*values: Any) -> tuple[Any, ...]:
+            grads = fill_absent(values[saved:], absent)
+            read = [g for g, reads in zip(grads, self.reads_gradient, strict=True) if reads]
+            results = iter(traced.call(*values[:saved], *read))
+            return tuple(None if t is None else fit(next(results), *t) for t in targets)
+
+        return backward
+
+
+def is_differentiable(dtype: Any) -> bool:
+    """Whether values of this dtype have gradients: floating point and complex ones."""
+    return dtype.kind in "fc" or jnp.issubdtype(dtype, jnp.inexact)
+
+
+def fill_absent(present: Sequence[Any], absent: Any) -> Sequence[Any]:
+    """All gradients, in order: those that are present, and zeros for the absent ones."""
+    if absent is None:
+        return present
+    given = iter(present)
+    return [next(given) if a is None else jnp.zeros(*a) for a in absent]
+
+
+def fit(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Sums a gradient down to the shape that was broadcast, and casts it to the input's dtype."""
+    if grad.shape != shape:
+        extra = grad.ndim - len(shape)
+        stretched = tuple(
+            i for i in range(grad.ndim) if i < extra or (shape[i - extra] == 1 != grad.shape[i])
+        )
+        grad = jnp.sum(grad, stretched, keepdims=True).reshape(shape)
+    if grad.dtype != dtype:
+        if grad.dtype.kind == "c" and dtype.kind != "c":
+            grad = grad.real
+        grad = grad.astype(dtype)
+    return grad
+
+
+def _node_name(name: str) -> str:
+    return "".join(word[:1].upper() + word[1:] for word in name.split("_")) + "Backward0"
+
+
+def _picker(
+    inputs: int, spec: OperatorSpec, sources: tuple[int, ...]
+) -> Callable[..., tuple[Any, ...]] | None:
+    """A function that selects `sources` from its arguments, written out: the fastest there is."""
+    if not sources:
+        return None
+    single = spec.outputs is None
+    arguments = [*(f"v{i}" for i in range(inputs)), "result" if single else "*outputs"]
+    chosen = [
+        f"v{i}" if i < inputs else "result" if single else f"outputs[{i - inputs}]" for i in sources
+    ]
+    return eval(f"lambda {', '.join(arguments)}: ({', '.join(chosen)},)")

@@ -1,0 +1,232 @@
+"""Grad mode and inference mode: flags of a thread, set by context managers and read by dispatch.
+
+The flags are one integer so that the hot path reads one attribute: an operator records exactly when
+the flags equal `GRAD`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import types
+import warnings
+from collections.abc import Callable, Generator
+from typing import Any, Self
+
+__all__ = [
+    "GRAD",
+    "INFERENCE",
+    "enable_grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "local",
+    "no_grad",
+    "set_grad_enabled",
+]
+
+GRAD = 1
+"""Operators on tensors that require grad are recorded."""
+INFERENCE = 2
+"""New tensors get no version counter, and nothing is recorded whatever `GRAD` says."""
+
+
+class _Modes(threading.local):
+    def __init__(self) -> None:
+        self.flags = GRAD
+
+
+local = _Modes()
+
+
+def is_grad_enabled() -> bool:
+    """Whether operators are recorded in this thread.
+
+    >>> dg.is_grad_enabled()
+    True
+    """
+    return bool(local.flags & GRAD)
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is inside `inference_mode`.
+
+    >>> with dg.inference_mode():
+    ...     dg.is_inference_mode_enabled()
+    True
+    """
+    return bool(local.flags & INFERENCE)
+
+
+class ModeSwitch:
+    """A set of flags to enter: a context manager, and a decorator for whatever can be called.
+
+    A decorated generator or coroutine has the mode while its own body runs, not while its caller
+    does.
+    """
+
+    def __init__(self, set_bits: int = 0, clear_bits: int = 0) -> None:
+        self.set_bits = set_bits
+        self.clear_bits = clear_bits
+        self.previous: list[int] = []
+
+    def __enter__(self) -> Self:
+        self.previous.append(local.flags)
+        local.flags = (local.flags & ~self.clear_bits) | self.set_bits
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        local.flags = self.previous.pop()
+
+    def clone(self) -> ModeSwitch:
+        """A switch of the same effect with a state of its own: one for each call of a function."""
+        return ModeSwitch(self.set_bits, self.clear_bits)
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated: the mode applies to __init__ alone. "
+                "Decorate the methods that should run in this mode.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            function.__init__ = self(function.__init__)
+            return function
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+        if inspect.iscoroutinefunction(function):
+            return self._wrap_coroutine(function)
+
+        @functools.wraps(function)
+        def in_mode(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return in_mode
+
+    def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def in_mode(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            return (yield from self._drive(function(*args, **kwargs)))
+
+        return in_mode
+
+    def _wrap_coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def in_mode(*args: Any, **kwargs: Any) -> Any:
+            return await types.coroutine(self._drive)(function(*args, **kwargs))
+
+        return in_mode
+
+    def _drive(self, body: Any) -> Generator[Any, Any, Any]:
+        """Runs `body`, a generator or a coroutine, with the mode on between its suspensions."""
+        step: Callable[[], Any] = functools.partial(body.send, None)
+        while True:
+            try:
+                with self.clone():
+                    request = step()
+            except StopIteration as stop:
+                return stop.value
+            try:
+                step = functools.partial(body.send, (yield request))
+            except GeneratorExit:
+                with self.clone():
+                    body.close()
+                raise
+            except BaseException as error:
+                step = functools.partial(body.throw, error)
+
+
+class _Bare(ModeSwitch):
+    """A switch without parameters, which may decorate without parentheses."""
+
+    bits: tuple[int, int]
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        switch = super().__new__(cls)
+        if function is None:
+            return switch
+        switch.__init__()
+        return switch(function)
+
+    def __init__(self, function: None = None) -> None:
+        super().__init__(*self.bits)
+
+
+class no_grad(_Bare):  # noqa: N801 - PyTorch's name
+    """Operators are not recorded inside: results do not require grad.
+
+    A context manager and a decorator, with or without parentheses.
+
+    >>> x = dg.ones(2, requires_grad=True)
+    >>> with dg.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    bits = (0, GRAD)
+
+
+class enable_grad(_Bare):  # noqa: N801 - PyTorch's name
+    """Operators are recorded inside, also within `no_grad`.
+
+    >>> x = dg.ones(2, requires_grad=True)
+    >>> with dg.no_grad(), dg.enable_grad():
+    ...     (x * 2).requires_grad
+    True
+    """
+
+    bits = (GRAD, 0)
+
+
+class set_grad_enabled(ModeSwitch):  # noqa: N801 - PyTorch's name
+    """Switches recording on or off: at once when called, until the block's end in a `with`.
+
+    >>> x = dg.ones(2, requires_grad=True)
+    >>> with dg.set_grad_enabled(False):
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(*((GRAD, 0) if mode else (0, GRAD)))
+        self.mode = bool(mode)
+        self.before = local.flags
+        local.flags = (local.flags & ~self.clear_bits) | self.set_bits
+
+    def __enter__(self) -> Self:
+        local.flags = self.before
+        return super().__enter__()
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        local.flags = self.before  # used as a decorator, it must not have switched anything yet
+        return super().__call__(function)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}(mode={self.mode})"
+
+    __repr__ = __str__
+
+
+class inference_mode(ModeSwitch):  # noqa: N801 - PyTorch's name
+    """No recording, and new tensors that may never enter a backward graph: the cheapest mode.
+
+    `inference_mode(False)` is normal mode, with recording on, inside it.
+
+    >>> with dg.inference_mode():
+    ...     x = dg.ones(2)
+    >>> x.is_inference()
+    True
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        switch = super().__new__(cls)
+        if isinstance(mode, bool):
+            return switch
+        switch.__init__()
+        return switch(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__(*((INFERENCE, GRAD) if mode else (GRAD, INFERENCE)))
+        self.mode = mode

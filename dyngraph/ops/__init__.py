@@ -1,0 +1,1 @@
+"""Operators by family; each is declared once, by `define`."""

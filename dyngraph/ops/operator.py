@@ -1,0 +1,122 @@
+"""`define`: declares an operator from one pure JAX function.
+
+    mul = define(
+        "mul", lambda self, other: jnp.multiply(self, other),
+        self=lambda grad, other: grad * other,
+        other=lambda grad, self: grad * self,
+    )
+
+The function's positional parameters are its inputs (arrays, or Python numbers), its keyword-only
+ones are static: they are part of the compiled kernel. A keyword of `define` that names an input is
+the rule for its gradient: what the rule's parameters name is what is saved; None says that the
+input has no gradient. An input without a rule has JAX's.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dyngraph.dispatch import write_dispatcher
+from dyngraph.kernels import OperatorSpec, Rule
+
+OPERATORS: dict[str, Callable[..., Any]] = {}
+"""Every operator by name."""
+
+UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>"})()
+_NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
+
+
+def define(
+    name: str,
+    function: Callable[..., Any],
+    *,
+    signature: str | None = None,
+    outputs: Sequence[str] | None = None,
+    returns: str | None = None,
+    differentiable: bool = True,
+    node: str | None = None,
+    doc: str = "",
+    **rules: Rule | None,
+) -> Callable[..., Any]:
+    """Declares an operator and returns the function that runs it on tensors.
+
+    `signature` gives the public parameters where their order or defaults differ from `function`'s.
+    `outputs` names the outputs of a function that returns a tuple, `returns` the named tuple that
+    carries them. `differentiable=False` is for functions without a gradient: nothing is recorded.
+    Raises TypeError for a rule that names what it can't have.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    inputs = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    statics = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    spec = OperatorSpec(
+        name,
+        function,
+        inputs=[p.name for p in inputs],
+        statics=[p.name for p in statics],
+        rules=rules,
+        outputs=outputs,
+        node_name=node,
+    )
+    text, defaults, prologue = _public_signature(
+        signature, [*inputs, *statics], [p.name for p in statics]
+    )
+    result_type = namedtuple(returns, outputs or ()) if returns else None
+    run = write_dispatcher(
+        spec,
+        text,
+        {**defaults, "UNSET": UNSET, "missing": missing},
+        prologue=prologue,
+        differentiable=differentiable,
+        optional=[p.name for p in inputs if p.default is None],
+        result_type=result_type,
+    )
+    run.__module__ = function.__module__
+    run.__qualname__ = name
+    run.__doc__ = doc or inspect.getdoc(function)
+    OPERATORS[name] = run
+    return run
+
+
+def _public_signature(
+    given: str | None, parameters: Sequence[inspect.Parameter], statics: Sequence[str]
+) -> tuple[str, dict[str, Any], str]:
+    """The parameter list as source text, the defaults it names, and the code that reads aliases."""
+    defaults = {
+        f"default_{p.name}": p.default for p in parameters if p.default is not inspect.Parameter.empty
+    }
+    if given is None:
+        pieces = [
+            p.name if f"default_{p.name}" not in defaults else f"{p.name}=default_{p.name}"
+            for p in parameters
+        ]
+    else:
+        pieces = [piece.strip() for piece in given.split(",")]
+    prologue = ""
+    starred = [piece[1:] for piece in pieces if piece.startswith("*") and piece != "*"]
+    for piece in starred:
+        prologue += (
+            f"\n    if len({piece}) == 1 and not hasattr({piece}[0], '__index__'):"
+            f"\n        {piece} = {piece}[0]"
+        )
+    aliases = [n for n in statics if n in _NUMPY_NAMES and n not in starred]
+    for static in aliases:
+        alias = _NUMPY_NAMES[static]
+        prologue += f"\n    if {alias} is not UNSET:\n        {static} = {alias}"
+        if static in pieces:
+            pieces[pieces.index(static)] = f"{static}=UNSET"
+            prologue += f"\n    elif {static} is UNSET:\n        missing(where, {static!r})"
+    if aliases:
+        if "*" not in pieces and not starred:
+            pieces.append("*")
+        pieces += [f"{_NUMPY_NAMES[n]}=UNSET" for n in aliases]
+    text = re.sub(r"\bself\b", "input", ", ".join(pieces))
+    return text.replace("default_input", "default_self"), defaults, prologue
+
+
+def missing(where: str, parameter: str) -> None:
+    """Raises as Python does for an argument that was left out."""
+    raise TypeError(f"{where}() missing 1 required positional argument: '{parameter}'")

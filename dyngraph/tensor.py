@@ -1,0 +1,661 @@
+"""Tensor: a handle over a Storage, an edge into the backward graph, and a lazy AutogradMeta.
+
+Invariant: `_edge` is None exactly when the tensor needs no gradient, `LEAF` when it is a leaf that
+does, and otherwise the edge to the node that made it. A tensor that takes no part in autograd has
+no AutogradMeta.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import jax
+import numpy as np
+
+from dyngraph import devices, dtypes, modes, printing
+from dyngraph.errors import InferenceTensorError, LeafError
+from dyngraph.graph.accumulate import AccumulateGrad
+from dyngraph.graph.hooks import HookList, RemovableHandle
+from dyngraph.graph.node import Edge, GradientEdge, Node
+from dyngraph.storage import Storage
+
+LEAF: Edge = (None, -1)
+"""The edge of a leaf that requires grad: its accumulator is made when an operator first needs it."""
+_creating_accumulator = threading.Lock()
+
+
+class AutogradMeta:
+    """What autograd keeps of a tensor beside its edge: the gradient, hooks, the accumulator."""
+
+    __slots__ = ("accumulator", "grad", "hooks", "post_accumulate_hooks", "retains_grad")
+
+    def __init__(self) -> None:
+        self.grad: Tensor | None = None
+        self.accumulator: weakref.ref[AccumulateGrad] | None = None
+        self.hooks: HookList | None = None
+        self.post_accumulate_hooks: HookList | None = None
+        self.retains_grad = False
+
+
+class Size(tuple[int, ...]):
+    """A shape: a tuple of ints that prints as PyTorch's and counts its elements.
+
+    >>> dg.ones(2, 3).shape
+    dyngraph.Size([2, 3])
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this shape."""
+        count = 1
+        for n in self:
+            count *= n
+        return count
+
+    def __repr__(self) -> str:
+        return f"dyngraph.Size({list(self)})"
+
+
+class Tensor:
+    """An n-dimensional array on JAX that records what is done with it.
+
+    Made by `dg.tensor` and the other creation functions. Operators are its methods (see
+    `dyngraph.methods`); this class holds what a tensor *is*: its value, its place in the backward
+    graph, and the ways out of dyngraph.
+
+    >>> x = dg.tensor([2.0, 3.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([4., 6.])
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_cell", "_edge", "_meta")
+
+    _cell: Storage
+    _edge: Edge | None
+    _meta: AutogradMeta | None
+
+    __array_priority__ = 1000  # numpy arrays leave mixed operators to us
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError(
+            "Tensor() is not called directly. Make tensors with dg.tensor(data), dg.zeros(shape) or "
+            "dg.from_jax_array(array)."
+        )
+
+    # --- value -------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        """The length of each dim."""
+        return Size(self._cell.array.shape)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """The type of the elements."""
+        return dtypes.of(self._cell.array.dtype)
+
+    @property
+    def device(self) -> devices.device:
+        """Where the value lives."""
+        return devices.of(self._cell.array)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return self._cell.array.ndim
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the length of one dim."""
+        if dim is None:
+            return self.shape
+        shape = self._cell.array.shape
+        return shape[canonical_dim(dim, len(shape))]
+
+    def dim(self) -> int:
+        """The number of dims."""
+        return self._cell.array.ndim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._cell.array.size
+
+    nelement = numel
+    ndimension = dim
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._cell.array.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._cell.array.nbytes
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self.itemsize
+
+    def get_device(self) -> int:
+        """The index of an accelerator, -1 on the CPU."""
+        device = self.device
+        return -1 if device.type == "cpu" else device.index or 0
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the value lives on a GPU."""
+        return self.device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the value lives in the host's memory."""
+        return self.device.type == "cpu"
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is float16, bfloat16, float32 or float64."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has values below zero."""
+        return self.dtype.is_signed
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """True: JAX arrays have no strides, so every tensor counts as laid out in order."""
+        return True
+
+    # --- place in the graph ------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operators on this tensor are recorded; assignable on leaves.
+
+        >>> x = dg.ones(2)
+        >>> x.requires_grad = True
+        >>> (x + 1).requires_grad
+        True
+        """
+        return self._edge is not None
+
+    @requires_grad.setter
+    def requires_grad(self, flag: bool) -> None:
+        self.requires_grad_(flag)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Sets `requires_grad` and returns the tensor.
+
+        Raises RuntimeError for a tensor that an operator made, for one whose dtype is neither
+        floating point nor complex, and for an inference tensor outside inference mode.
+        """
+        flag = bool(requires_grad)
+        if not self.is_leaf:
+            if flag:
+                return self
+            raise LeafError(flag=flag)
+        if flag:
+            check_differentiable(self.dtype)
+            if self._cell.version is None and not modes.local.flags & modes.INFERENCE:
+                raise RuntimeError(
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                    "allowed. Make a clone() of it, or create it outside inference_mode."
+                )
+        if flag != (self._edge is not None):
+            self._edge = LEAF if flag else None
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operator made this tensor."""
+        return self._edge is None or self._edge is LEAF
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made this tensor; None on leaves."""
+        return None if self._edge is None else self._edge[0]
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of `grad_fn` this tensor is."""
+        return 0 if self.is_leaf or self._edge is None else self._edge[1]
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward calls have added up; None before the first.
+
+        Assignable: a tensor of the same shape, dtype and device, or None.
+        """
+        meta = self._meta
+        if meta is not None and meta.grad is not None:
+            return meta.grad
+        if self._edge is not None and self._edge is not LEAF and not self.retains_grad:
+            _warn_no_grad_on_interior()
+        return None
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            self._check_grad(value)
+        elif self._meta is None:
+            return
+        self.need_meta().grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        if self._meta is not None:
+            self._meta.grad = None
+
+    def _check_grad(self, value: object) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"assigned grad expected to be a Tensor or None but got grad of type "
+                f"{type(value).__name__}. Wrap it by dg.tensor(...)."
+            )
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad. Assign a clone() of it.")
+        if value.shape != self.shape:
+            raise RuntimeError(
+                f"assigned grad has data of a different size: got shape {list(value.shape)}, "
+                f"expected the tensor's shape {list(self.shape)}."
+            )
+        if value.dtype != self.dtype:
+            raise RuntimeError(
+                f"assigned grad has data of a different type: got {value.dtype}, expected the "
+                f"tensor's {self.dtype}. Convert it by .to({self.dtype.name})."
+            )
+        if value.device != self.device:
+            raise RuntimeError(
+                f"assigned grad has data located on a different device: got {value.device}, "
+                f"expected the tensor's {self.device}. Move it by .to('{self.device}')."
+            )
+
+    def need_meta(self) -> AutogradMeta:
+        """The tensor's AutogradMeta, made when first needed."""
+        if self._meta is None:
+            self._meta = AutogradMeta()
+        return self._meta
+
+    def gradient_edge(self) -> Edge:
+        """The edge to the node that made this tensor, or to the accumulator of a leaf."""
+        edge = self._edge
+        assert edge is not None, "only a tensor that requires grad has an edge"
+        return leaf_edge(self) if edge is LEAF else edge
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
+        """Calls `hook(grad)` when the gradient of this tensor is known; it may return another.
+
+        Raises RuntimeError where the tensor needs no gradient.
+
+        >>> x = dg.ones(2, requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: grad * 10)
+        >>> x.sum().backward()
+        >>> x.grad
+        tensor([10., 10.])
+        """
+        if self._edge is None:
+            raise RuntimeError(
+                "cannot register a hook on a tensor that doesn't require gradient. Set "
+                "requires_grad=True before the forward pass."
+            )
+        hooks = self._backward_hooks
+        if hooks is None:
+            hooks = HookList()
+            if self._edge is LEAF:
+                meta = self.need_meta()
+                meta.hooks = hooks
+                accumulator = meta.accumulator() if meta.accumulator else None
+                if accumulator is not None:
+                    accumulator.need_extra().tensor_hooks[0] = hooks
+            else:
+                node, output_nr = self._edge
+                assert node is not None
+                node.need_extra().tensor_hooks[output_nr] = hooks
+        return hooks.add(hook)
+
+    @property
+    def _backward_hooks(self) -> HookList | None:
+        if self._edge is None or self._edge is LEAF:
+            return self._meta.hooks if self._meta else None
+        node, output_nr = self._edge
+        return node.extra.tensor_hooks.get(output_nr) if node and node.extra else None
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:
+        """Calls `hook(tensor)` after backward has added to the `.grad` of this leaf.
+
+        Raises RuntimeError where the tensor is no leaf that requires grad.
+
+        >>> x = dg.ones(2, requires_grad=True)
+        >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+        >>> x.sum().backward()
+        tensor([1., 1.])
+        """
+        if self._edge is None:
+            raise RuntimeError(
+                "cannot register a hook on a tensor that doesn't require gradient. Set "
+                "requires_grad=True first."
+            )
+        if self._edge is not LEAF:
+            raise RuntimeError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors. Use "
+                "register_hook(), or retain_grad() and a hook of the node."
+            )
+        meta = self.need_meta()
+        if meta.post_accumulate_hooks is None:
+            meta.post_accumulate_hooks = HookList()
+        return meta.post_accumulate_hooks.add(hook)
+
+    @property
+    def _post_accumulate_grad_hooks(self) -> HookList | None:
+        return self._meta.post_accumulate_hooks if self._meta else None
+
+    def retain_grad(self) -> None:
+        """Keeps `.grad` of a tensor that an operator made; on a leaf it does nothing.
+
+        >>> x = dg.ones(2, requires_grad=True)
+        >>> y = x * 2
+        >>> y.retain_grad()
+        >>> y.sum().backward()
+        >>> y.grad
+        tensor([1., 1.])
+        """
+        if self._edge is None:
+            raise RuntimeError(
+                "can't retain_grad on Tensor that has requires_grad=False. Set requires_grad=True "
+                "on an input of the computation first."
+            )
+        if self._edge is LEAF or self.retains_grad:
+            return
+        node, output_nr = self._edge
+        assert node is not None
+        node.need_extra().retained[output_nr] = weakref.ref(self)
+        self.need_meta().retains_grad = True
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `retain_grad()` was called on this interior tensor."""
+        return self._meta is not None and self._meta.retains_grad
+
+    @property
+    def _version(self) -> int:
+        version = self._cell.version
+        if version is None:
+            raise RuntimeError(
+                "Inference tensors do not track version counter. Make a clone() of it outside "
+                "inference_mode to get a tensor that does."
+            )
+        return version
+
+    def is_inference(self) -> bool:
+        """Whether the tensor was made under `inference_mode`."""
+        return self._cell.version is None
+
+    def detach(self) -> Tensor:
+        """The same value and version counter, outside the graph.
+
+        >>> x = dg.ones(2, requires_grad=True)
+        >>> (x * 2).detach()
+        tensor([2., 2.])
+        """
+        return new_tensor(self._cell)
+
+    @property
+    def data(self) -> Tensor:
+        """The same value outside the graph, with a version counter of its own.
+
+        Assigning a tensor gives this one its value, unseen by autograd.
+        """
+        return new_tensor(Storage(self._cell.array))
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"Variable data has to be a tensor, but got {type(value).__name__}. "
+                "Wrap it by dg.tensor(...)."
+            )
+        if self._edge is not None:
+            check_differentiable(value.dtype)
+        self._cell = Storage(value._cell.array, self._cell.version)
+
+    # --- ways out of dyngraph ----------------------------------------------------------------
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The value as a numpy array, read-only.
+
+        `force=True` is `detach().cpu().numpy()`. Raises RuntimeError where the tensor requires
+        grad.
+        """
+        if not force:
+            self._refuse_grad("numpy()", "numpy")
+        return np.asarray(self._cell.array)
+
+    def jax(self) -> jax.Array:
+        """The value as a `jax.Array`; RuntimeError where the tensor requires grad."""
+        self._refuse_grad("jax()", "jax")
+        return self._cell.array
+
+    def __jax_array__(self) -> jax.Array:
+        self._refuse_grad("a jax function", "jax")
+        return self._cell.array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        self._refuse_grad("numpy()", "numpy")
+        array = np.asarray(self._cell.array)
+        return array.astype(dtype, copy=bool(copy)) if dtype is not None or copy else array
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        self._refuse_grad("__dlpack__()", "__dlpack__")
+        return self._cell.array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self._cell.array.__dlpack_device__()
+
+    def _refuse_grad(self, where: str, method: str) -> None:
+        if self._edge is not None:
+            raise RuntimeError(
+                f"Can't call {where} on Tensor that requires grad, because the result would be "
+                f"outside the graph. Use tensor.detach().{method}() instead."
+            )
+
+    def item(self) -> Any:
+        """The one element as a Python number; RuntimeError where there are more."""
+        array = self._cell.array
+        if array.size != 1:
+            raise RuntimeError(
+                f"a Tensor with {array.size} elements cannot be converted to Scalar. Reduce it "
+                "first, or use tolist()."
+            )
+        return array.item()
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers."""
+        return np.asarray(self._cell.array).tolist()
+
+    def __bool__(self) -> bool:
+        array = self._cell.array
+        if array.size != 1:
+            values = "no values" if array.size == 0 else "more than one value"
+            raise RuntimeError(
+                f"Boolean value of Tensor with {values} is ambiguous. Reduce it by any() or all(), "
+                "or test numel()."
+            )
+        return bool(array.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        array = self._cell.array
+        if array.size != 1 or array.dtype.kind not in "iub":
+            raise TypeError(
+                "only integer tensors of a single element can be converted to an index, got "
+                f"{self.dtype} of shape {list(array.shape)}. Use .item() or .long()."
+            )
+        return int(array.item())
+
+    def __len__(self) -> int:
+        shape = self._cell.array.shape
+        if not shape:
+            raise TypeError("len() of a 0-d tensor. Use numel(), or item() for its value.")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._cell.array.ndim:
+            raise TypeError("iteration over a 0-d tensor. Use item() for its value.")
+        return iter(self.unbind(0))  # type: ignore[attr-defined]
+
+    def __contains__(self, element: Any) -> bool:
+        return bool((self == element).any())  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __format__(self, spec: str) -> str:
+        if self._cell.array.ndim == 0 and spec:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    def __repr__(self) -> str:
+        array = self._cell.array
+        suffixes = []
+        if self.device.type != "cpu":
+            suffixes.append(f"device='{self.device}'")
+        usual = (dtypes.get_default_dtype(), dtypes.default_int(), dtypes.bool)
+        default_complex = dtypes.get_default_dtype().to_complex()
+        if self.dtype not in (*usual, default_complex) or (
+            array.size == 0 and self.dtype != dtypes.get_default_dtype()
+        ):
+            suffixes.append(f"dtype={self.dtype}")
+        if self._edge is LEAF:
+            suffixes.append("requires_grad=True")
+        elif self.grad_fn is not None:
+            suffixes.append(f"grad_fn={self.grad_fn!r}")
+        if isinstance(array, jax.core.Tracer):
+            return f"tensor({', '.join([str(array), *suffixes])})"
+        return printing.format_tensor(np.asarray(array), suffixes=suffixes)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment. Copy detach() of it."
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        copy = type(self).__new__(type(self))
+        memo[id(self)] = copy
+        copy._cell = Storage(self._cell.array, self._cell.version and 0)
+        copy._edge, copy._meta = self._edge, None
+        if self._meta is not None and self._meta.grad is not None:
+            copy.need_meta().grad = self._meta.grad.__deepcopy__(memo)
+        return copy
+
+    def __reduce__(self) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "a tensor that an operator made carries its graph, which can't be pickled. "
+                "Pickle detach() of it."
+            )
+        value = np.asarray(self._cell.array)
+        return _rebuild, (type(self), value, self.requires_grad)
+
+
+def _rebuild(cls: type[Tensor], value: np.ndarray, requires_grad: bool) -> Tensor:
+    return new_tensor(Storage(jax.numpy.asarray(value)), LEAF if requires_grad else None, cls)
+
+
+def new_tensor(cell: Storage, edge: Edge | None = None, cls: type[Tensor] = Tensor) -> Tensor:
+    """A tensor over a Storage, at a place in the graph."""
+    tensor = cls.__new__(cls)
+    tensor._cell = cell
+    tensor._edge = edge
+    tensor._meta = None
+    return tensor
+
+
+def wrap(array: jax.Array, *, requires_grad: bool = False) -> Tensor:
+    """A new leaf over an array, of the kind that the mode asks for."""
+    if requires_grad:
+        check_differentiable(dtypes.of(array.dtype))
+    version = None if modes.local.flags & modes.INFERENCE else 0
+    return new_tensor(Storage(array, version), LEAF if requires_grad else None)
+
+
+def leaf_edge(leaf: Tensor) -> Edge:
+    """The edge to a leaf's accumulator, which the graph keeps alive and the leaf only knows weakly."""
+    meta = leaf.need_meta()
+    accumulator = meta.accumulator() if meta.accumulator is not None else None
+    if accumulator is None:
+        with _creating_accumulator:
+            accumulator = meta.accumulator() if meta.accumulator is not None else None
+            if accumulator is None:
+                if leaf._cell.version is None:
+                    raise InferenceTensorError("an operator that is recorded")
+                accumulator = AccumulateGrad(leaf)
+                if meta.hooks is not None:
+                    accumulator.need_extra().tensor_hooks[0] = meta.hooks
+                meta.accumulator = weakref.ref(accumulator)
+    return accumulator, 0
+
+
+def gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The place of a tensor in the graph, as `torch.autograd.graph.get_gradient_edge` gives it.
+
+    Raises RuntimeError where the tensor does not require grad.
+
+    >>> x = dg.ones(2, requires_grad=True)
+    >>> dg.autograd.graph.get_gradient_edge(x * 2).node
+    <MulBackward0>
+    """
+    if tensor._edge is None:
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require "
+            "gradients. Set requires_grad=True on it or on an input of its computation."
+        )
+    node, output_nr = tensor.gradient_edge()
+    assert node is not None
+    return GradientEdge(node, output_nr)
+
+
+def check_differentiable(dtype: dtypes.dtype) -> None:
+    """Raises RuntimeError where tensors of `dtype` can't require grad."""
+    if not dtype.is_differentiable:
+        raise RuntimeError(
+            "only Tensors of floating point dtype can require gradients (or complex ones), got "
+            f"{dtype}. Convert it first, for example by .float()."
+        )
+
+
+def canonical_dim(dim: int, ndim: int) -> int:
+    """`dim` counted from the front; IndexError where a tensor of `ndim` dims has none such."""
+    limit = max(ndim, 1)
+    if not -limit <= dim < limit:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got "
+            f"{dim})"
+        )
+    return dim % limit
+
+
+def _warn_no_grad_on_interior() -> None:
+    warnings.warn(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+        "attribute won't be populated during autograd.backward(). Call retain_grad() on it if you "
+        "want its gradient.",
+        UserWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,33 @@
+"""What dyngraph needs of JAX's tracing machinery: which inputs a traced function reads.
+
+The one file that imports `jax.extend` and `jax.interpreters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.interpreters.partial_eval import dce_jaxpr
+
+
+class LiveFunction(NamedTuple):
+    """A traced function without the arguments that it does not read.
+
+    A jaxpr holds no closure, so what the function was made from is not kept alive.
+    """
+
+    call: Callable[..., Any]
+    live: tuple[bool, ...]
+
+
+def trace_live(function: Callable[..., Any], arguments: Sequence[Any]) -> LiveFunction:
+    """Traces `function(*arguments)`, which returns a flat list, and drops its dead arguments.
+
+    Arguments are arrays or `jax.ShapeDtypeStruct`s; `call` takes the live ones in their order.
+    """
+    closed = jax.make_jaxpr(function)(*arguments)
+    jaxpr, live = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+    return LiveFunction(jaxpr_as_fun(ClosedJaxpr(jaxpr, closed.consts)), tuple(live))

@@ -1,0 +1,85 @@
+"""What a row of the operator table says: an operator, sample calls, and its twin in JAX.
+
+The rows themselves are in `tests/rows/`, one file a family of operators; `tests/ops/test_operators.py`
+checks every property of every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+_random = np.random.default_rng(20)
+
+
+def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
+    """Draws from a normal distribution, as float32."""
+    return (scale * _random.standard_normal(shape)).astype(np.float32)
+
+
+def positive(*shape: int) -> np.ndarray:
+    """Draws between 0.2 and 2.2: inside the domain of logarithms, roots and powers."""
+    return (0.2 + 2 * _random.random(shape)).astype(np.float32)
+
+
+def between(low: float, high: float, *shape: int) -> np.ndarray:
+    """Draws between two bounds, as float32."""
+    return _random.uniform(low, high, shape).astype(np.float32)
+
+
+def spread(*shape: int) -> np.ndarray:
+    """Values in random order that are at least 0.1 apart and never 0: no ties, no kinks."""
+    count = int(np.prod(shape))
+    values = (np.arange(count) - count / 2 + 0.5) * 0.13
+    return _random.permutation(values).reshape(shape).astype(np.float32)
+
+
+def integers(high: int, *shape: int) -> np.ndarray:
+    """Draws from 0 to high - 1, as int32."""
+    return _random.integers(0, high, shape, dtype=np.int32)
+
+
+def booleans(*shape: int) -> np.ndarray:
+    """Draws of False and True."""
+    return _random.random(shape) < 0.5
+
+
+def complex_normal(*shape: int) -> np.ndarray:
+    """Draws of complex64."""
+    return (normal(*shape) + 1j * normal(*shape)).astype(np.complex64)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call: numpy arrays among the positional arguments become tensors; the rest is passed on."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def call(*args: Any, **kwargs: Any) -> Sample:
+    """A sample call."""
+    return Sample(args, kwargs)
+
+
+@dataclass(frozen=True)
+class OpInfo:
+    """One operator.
+
+    `reference` is the same function on jax arrays, called with the sample's own arguments: its value
+    and its `jax.vjp` are what the operator is held to. `gradient=False` says that no output has one;
+    `second=False` that the second derivative is not checked (say why beside it). `name` may be
+    dotted (`nn.functional.relu`); without a function of that name, the Tensor method is meant.
+    """
+
+    name: str
+    samples: Sequence[Sample]
+    reference: Callable[..., Any]
+    gradient: bool = True
+    second: bool = True
+    rtol: float = 1e-4
+    atol: float = 1e-5
+    tags: frozenset[str] = field(default_factory=frozenset)

@@ -1,0 +1,206 @@
+"""Every row of the operator table: value, derivatives, saved tensors, integer inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dyngraph as dg
+from tests.opinfo import OpInfo, Sample
+from tests.rows import ROWS
+
+CASES = [
+    pytest.param(row, sample, id=f"{row.name}-{i}")
+    for row in ROWS
+    for i, sample in enumerate(row.samples)
+]
+WITH_GRADIENT = [case for case in CASES if case.values[0].gradient]
+WITH_SECOND = [case for case in WITH_GRADIENT if case.values[0].second]
+
+
+def operator(name: str) -> Callable[..., Any]:
+    """The function of that dotted name, or the Tensor method."""
+    found: Any = dg
+    for part in name.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            found = getattr(dg.Tensor, name)
+            if isinstance(found, property):
+                return found.fget  # type: ignore[return-value]
+    return found
+
+
+def flat(result: Any) -> list[Any]:
+    """The arrays or tensors of a result, in order."""
+    if isinstance(result, (tuple, list)):
+        return [leaf for item in result for leaf in flat(item)]
+    return [result]
+
+
+def arrays_of(sample: Sample) -> tuple[list[np.ndarray], Callable[[list[Any]], tuple[Any, ...]]]:
+    """The arrays of a call's arguments (also inside lists), and how to put others in their place."""
+    found: list[np.ndarray] = []
+
+    def collect(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                collect(item)
+
+    for value in sample.args:
+        collect(value)
+
+    def rebuild(values: list[Any]) -> tuple[Any, ...]:
+        rest = iter(values)
+
+        def put(value: Any) -> Any:
+            if isinstance(value, np.ndarray):
+                return next(rest)
+            if isinstance(value, (list, tuple)):
+                return type(value)(put(item) for item in value)
+            return value
+
+        return tuple(put(value) for value in sample.args)
+
+    return found, rebuild
+
+
+def is_float(array: Any) -> bool:
+    return bool(jnp.issubdtype(array.dtype, jnp.inexact))
+
+
+class Trial:
+    """A sample call run by dyngraph with every float input requiring grad, and its JAX twin."""
+
+    def __init__(self, row: OpInfo, sample: Sample) -> None:
+        self.row = row
+        self.arrays, self.rebuild = arrays_of(sample)
+        self.kwargs = sample.kwargs
+        self.places = [i for i, a in enumerate(self.arrays) if is_float(a)]
+
+    def reference(self, *floats: Any) -> list[Any]:
+        values: list[Any] = [jnp.asarray(a) for a in self.arrays]
+        for place, value in zip(self.places, floats, strict=True):
+            values[place] = value
+        return [
+            jnp.asarray(r) for r in flat(self.row.reference(*self.rebuild(values), **self.kwargs))
+        ]
+
+    def differentiable(self, *floats: Any) -> list[Any]:
+        return [r for r in self.reference(*floats) if is_float(r)]
+
+    def floats(self) -> list[jax.Array]:
+        return [jnp.asarray(self.arrays[i]) for i in self.places]
+
+    def run(self, *, requires_grad: bool = True) -> tuple[list[Any], list[Any]]:
+        tensors = [dg.tensor(a) for a in self.arrays]
+        inputs = [tensors[i] for i in self.places]
+        for tensor in inputs:
+            tensor.requires_grad_(requires_grad)
+        result = operator(self.row.name)(*self.rebuild(tensors), **self.kwargs)
+        return inputs, flat(result)
+
+    def cotangents(self, outs: list[Any]) -> list[jax.Array]:
+        draws = np.random.default_rng(7)
+        made = []
+        for out in outs:
+            value = draws.standard_normal(out.shape)
+            if jnp.issubdtype(out.dtype, jnp.complexfloating):
+                value = value + 1j * draws.standard_normal(out.shape)
+            made.append(jnp.asarray(value, dtype=out.dtype))
+        return made
+
+    def close(self, got: Any, expected: Any) -> None:
+        got = got.detach() if isinstance(got, dg.Tensor) else got
+        np.testing.assert_allclose(
+            np.asarray(got), np.asarray(expected), rtol=self.row.rtol, atol=self.row.atol
+        )
+
+    def reference_gradients(self, *values: Any) -> list[jax.Array]:
+        """PyTorch's gradients by JAX: conjugate in, conjugate out."""
+        count = len(self.places)
+        floats, cotangents = values[:count], values[count:]
+        _, vjp = jax.vjp(self.differentiable, *floats)
+        return [jnp.conj(g) for g in vjp([jnp.conj(c) for c in cotangents])]
+
+
+@pytest.mark.parametrize(("row", "sample"), CASES)
+def test_value_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
+    trial = Trial(row, sample)
+    _, outs = trial.run(requires_grad=False)
+    expected = trial.reference(*trial.floats())
+    assert len(outs) == len(expected)
+    for got, want in zip(outs, expected, strict=True):
+        assert tuple(got.shape) == want.shape
+        assert got.dtype == want.dtype
+        trial.close(got, want)
+
+
+@pytest.mark.parametrize(("row", "sample"), WITH_GRADIENT)
+def test_gradient_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
+    trial = Trial(row, sample)
+    inputs, outs = trial.run()
+    outs = [o for o in outs if is_float(o)]
+    cotangents = trial.cotangents(trial.differentiable(*trial.floats()))
+    grads = dg.autograd.grad(outs, inputs, [dg.tensor(c) for c in cotangents])
+    for got, want in zip(
+        grads, trial.reference_gradients(*trial.floats(), *cotangents), strict=True
+    ):
+        assert got.dtype == want.dtype
+        trial.close(got, want)
+
+
+@pytest.mark.parametrize(("row", "sample"), WITH_SECOND)
+def test_second_derivative_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
+    trial = Trial(row, sample)
+    inputs, outs = trial.run()
+    outs = [o for o in outs if is_float(o)]
+    cotangents = trial.cotangents(trial.differentiable(*trial.floats()))
+    given = [dg.tensor(c).requires_grad_() for c in cotangents]
+    grads = dg.autograd.grad(outs, inputs, given, create_graph=True)
+    floats = [*trial.floats(), *cotangents]
+    first = trial.reference_gradients(*floats)
+    seconds = trial.cotangents(first)
+    live = [(g, s) for g, s in zip(grads, seconds, strict=True) if g.requires_grad]
+    got = dg.autograd.grad(
+        [g for g, _ in live],
+        [*inputs, *given],
+        [dg.tensor(s) for _, s in live],
+        materialize_grads=True,
+    )
+    _, vjp = jax.vjp(lambda *v: trial.reference_gradients(*v), *floats)
+    want = [jnp.conj(w) for w in vjp([jnp.conj(s) for s in seconds])]
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(
+            np.asarray(g), np.asarray(w), rtol=10 * row.rtol, atol=10 * row.atol
+        )
+
+
+@pytest.mark.parametrize(("row", "sample"), WITH_GRADIENT)
+def test_saves_only_tensors_that_backward_reads(row: OpInfo, sample: Sample) -> None:
+    trial = Trial(row, sample)
+    _, outs = trial.run()
+    seen: set[Any] = set()
+    todo = [o.grad_fn for o in outs if o.grad_fn is not None]
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        todo.extend(n for n, _ in node.next_functions if n is not None)
+        if not hasattr(node, "plan") or not node.saved:
+            continue
+        targets = tuple(None if n is None else n.outputs[nr] for n, nr in node.edges)
+        grads = [jnp.zeros(shape, dtype) for shape, dtype in node.outputs]
+        live = dg.tracing.trace_live(
+            lambda *v, f=node.plan.function(targets, None): [r for r in f(*v) if r is not None],
+            [*[s for s in node.saved if s is not None], *grads],
+        ).live
+        saved = [s for s in node.saved if s is not None]
+        assert all(live[: len(saved)]), f"{node.name()} saves what its backward does not read"

@@ -1,0 +1,14 @@
+"""The operator table: one row an operator, one file a family."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from tests.opinfo import OpInfo
+
+ROWS: list[OpInfo] = [
+    row
+    for module in sorted(m.name for m in pkgutil.iter_modules(__path__))
+    for row in importlib.import_module(f"{__name__}.{module}").ROWS
+]
