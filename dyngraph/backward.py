@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from dyngraph import devices, dtypes
-from dyngraph.dispatch import ARRAYS, TENSORS, place_like
+from dyngraph.values import ARRAYS, TENSORS, place_like
 from dyngraph.errors import NoGradientPathError, UnusedInputError
 from dyngraph.graph import engine
 from dyngraph.graph.accumulate import AccumulateGrad
@@ -118,6 +118,11 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
+    if materialize_grads and any(isinstance(i, GradientEdge) for i in as_tuple(inputs)):
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge. Pass the "
+            "tensor, or allow_unused=True."
+        )
     names = list(inputs) if isinstance(inputs, Mapping) else None
     wanted = as_tuple(inputs.values() if isinstance(inputs, Mapping) else inputs)
     roots = as_tuple(outputs)
@@ -125,6 +130,8 @@ def grad(
     edges, values = check_roots(
         roots, gradients, batched=is_grads_batched, create_graph=create_graph
     )
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty. Pass at least one tensor.")
     captures = [_capture_edge(i, position) for position, i in enumerate(wanted)]
     keep_graph = create_graph if retain_graph is None else retain_graph
 
@@ -253,13 +260,18 @@ def _start(
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{position}] has a shape of {list(array.shape)} and "
             f"output[{position}] has a shape of {list(shape)}."
-            + (" With is_grads_batched=True it has one more dim in front." if batched else "")
+            + (
+                " If you only want one gradient, leave out is_grads_batched=True: with it we "
+                "interpret the first dimension of each grad_output as the batch."
+                if batched
+                else ""
+            )
         )
     if dtypes.of(array.dtype).is_complex != dtype.is_complex:
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. "
-            f"Mismatch in dtype: grad_output[{position}] has {gradient.dtype} and "
-            f"output[{position}] has {dtype}."
+            f"Mismatch in dtype: grad_output[{position}] has a dtype of {gradient.dtype} and "
+            f"output[{position}] has a dtype of {dtype}."
         )
     if not gradient.dtype.is_differentiable:
         raise RuntimeError(
@@ -279,7 +291,8 @@ def _capture_edge(wanted: Any, position: int) -> Edge:
         return wanted.node, wanted.output_nr
     if not isinstance(wanted, Tensor):
         raise TypeError(
-            f"inputs[{position}] is {type(wanted).__name__}: expected a Tensor or a GradientEdge"
+            "all inputs have to be Tensors or GradientEdges, but got "
+            f"{type(wanted).__name__} at position {position}"
         )
     if wanted._edge is None:
         raise RuntimeError(
@@ -303,11 +316,7 @@ def _target(wanted: Any, position: int) -> Node:
     return node
 
 
-def _zeros_like(wanted: Any, batch: Sequence[Any] | None) -> Tensor:
-    if isinstance(wanted, Tensor):
-        shape, dtype = tuple(wanted.shape), wanted.dtype
-    else:
-        meta = wanted.node.output_metadata()[wanted.output_nr]
-        shape, dtype = tuple(meta.shape), meta.dtype
+def _zeros_like(wanted: Tensor, batch: Sequence[Any] | None) -> Tensor:
     front = (len(batch[0]),) if batch else ()
-    return new_tensor(Storage(jnp.zeros((*front, *shape), dtype.dtype)))
+    zeros = jnp.zeros((*front, *wanted.shape), wanted.dtype.dtype)
+    return new_tensor(Storage(place_like(zeros, wanted._cell.array)))

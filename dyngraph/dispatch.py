@@ -9,281 +9,26 @@ Read the result for one operator with `print(dg.mul.source)`.
 
 from __future__ import annotations
 
-import functools
 import linecache
-import operator
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph import devices, dtypes, modes
-from dyngraph.errors import GraphFreedError, InferenceTensorError, SavedTensorModifiedError
-from dyngraph.graph.node import NO_EDGE, InputMetadata, Node, Values, creation_numbers
-from dyngraph.graph.saved import SavedTensor
-from dyngraph.kernels import BackwardPlan, Kernel, OperatorSpec, Target, is_differentiable
+from dyngraph import modes
+from dyngraph.errors import InferenceTensorError
+from dyngraph.graph.node import NO_EDGE, creation_numbers
+from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
+from dyngraph.operator_node import OperatorNode, node_class
 from dyngraph.storage import Storage
 from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor
 
 MAX_KERNELS = 2048
 """How many sets of static arguments an operator keeps kernels for."""
 MAX_SCALARS = 8192
-SMALL_BYTES = 1 << 20
-
-
-# --- nodes -----------------------------------------------------------------------------------
-
-
-class OperatorNode(Node):
-    """The node of a recorded operator: its backward plan, and what that plan saved.
-
-    `owners` and `versions` tell whether a saved value has been written to since; constants have no
-    owner. After `release`, `saved` is None.
-    """
-
-    __slots__ = ("outputs", "owners", "plan", "saved", "versions")
-
-    spec: ClassVar[OperatorSpec]
-
-    outputs: tuple[tuple[tuple[int, ...], Any], ...]
-    plan: BackwardPlan
-    saved: tuple[Any, ...] | None
-    owners: tuple[Storage | None, ...]
-    versions: tuple[int, ...]
-
-    def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
-        saved = self.saved
-        if saved is None:
-            raise GraphFreedError(self.name())
-        for owner, version in zip(self.owners, self.versions, strict=True):
-            if owner is not None and owner.version != version:
-                self.check_version(self.owners.index(owner))
-        absent = None
-        if any([g is None for g in grads]):
-            if all([g is None for g in grads]):
-                return (None,) * len(self.edges)
-            pairs = zip(grads, self.outputs, strict=True)
-            absent = tuple([meta if g is None else None for g, meta in pairs])
-            grads = [g for g in grads if g is not None]
-        targets = tuple([None if n is None else n.outputs[nr] for n, nr in self.edges])
-        if values.recorded:
-            unpacked = [self.unpack(i) for i in range(len(saved))]
-            backward = _recorded_backward(self.plan, targets, absent, len(grads))
-            return backward(*unpacked, *grads)
-        return self.plan.jitted(targets, absent)(*saved, *grads)
-
-    def release(self) -> None:
-        if self.saved:
-            self.saved = None
-            self.owners = self.versions = ()
-
-    def output_metadata(self) -> tuple[InputMetadata, ...]:
-        device = self._device()
-        return tuple(InputMetadata(s, dtypes.of(d), device) for s, d in self.outputs)
-
-    def _device(self) -> devices.device:
-        """Where the outputs live: where the first leaf does, as operators never mix devices."""
-        node: Any = self
-        while isinstance(node, OperatorNode):
-            for value in node.saved or ():
-                if isinstance(value, jax.Array) and value.ndim:
-                    return devices.of(value)
-            node = next(n for n, _ in node.edges if n is not None)
-        return node.output_metadata()[0].device
-
-    def check_version(self, position: int) -> None:
-        """Raises where the saved value at `position` was written in place after it was saved."""
-        owner = self.owners[position]
-        if owner is not None and owner.version != self.versions[position]:
-            assert self.saved is not None and owner.version is not None
-            raise SavedTensorModifiedError(
-                self.name(),
-                self.field_names()[self.plan.sources[position]],
-                self.saved[position].shape,
-                self.versions[position],
-                owner.version,
-            )
-
-    @classmethod
-    def field_names(cls) -> tuple[str, ...]:
-        """The names of what can be saved: inputs, then outputs."""
-        return (*cls.spec.inputs, *cls.spec.output_names)
-
-    def unpack(self, position: int) -> Tensor | None:
-        """The saved value as a tensor with the history it had when it was saved."""
-        # Note [Outputs are saved without history]
-        # A node that held a tensor which it made would be a cycle. So arrays are saved, and the
-        # history is put back here: an input's is this node's own edge, an output's this node.
-        if self.saved is None:
-            raise GraphFreedError(self.name())
-        self.check_version(position)
-        value, owner, spec = self.saved[position], self.owners[position], self.spec
-        if value is None:
-            return None
-        cell = owner if owner is not None and owner.array is value else Storage(value)
-        source = self.plan.sources[position]
-        if source >= len(spec.inputs):
-            return new_tensor(cell, (self, source - len(spec.inputs)))
-        name = spec.inputs[source]
-        if name not in spec.differentiable:
-            return new_tensor(cell)
-        edge = self.edges[spec.differentiable.index(name)]
-        return new_tensor(cell, None if edge[0] is None else edge)
-
-    def saved_field(self, name: str) -> Any:
-        """What `_saved_<name>` shows: a tensor, the leaf itself where a leaf was saved, or None."""
-        position = self._position_of(name)
-        if position is None:
-            return None
-        tensor = self.unpack(position)
-        node = tensor.grad_fn if tensor is not None else None
-        leaf = getattr(node, "variable", None)
-        return leaf if leaf is not None and leaf._cell is self.owners[position] else tensor
-
-    def raw_saved_field(self, name: str) -> SavedTensor | None:
-        """What `_raw_saved_<name>` shows: the handle of a saved tensor."""
-        position = self._position_of(name)
-        return None if position is None else SavedTensor(self, position)
-
-    def _position_of(self, name: str) -> int | None:
-        source = self.field_names().index(name)
-        if self.saved is None and source in self.plan.sources:
-            raise GraphFreedError(self.name())
-        return self.plan.sources.index(source) if source in self.plan.sources else None
-
-    def static(self, name: str) -> Any:
-        """What `_saved_<name>` shows of a static argument."""
-        return self.plan.kernel.statics[name]
-
-
-def node_class(spec: OperatorSpec) -> type[OperatorNode]:
-    """The Node class of an operator, with its `_saved_*` fields."""
-    body: dict[str, Any] = {"__slots__": (), "spec": spec, "__module__": __name__}
-    for name in spec.saved_names:
-        body[f"_saved_{name}"] = property(lambda self, name=name: self.saved_field(name))
-        body[f"_raw_saved_{name}"] = property(lambda self, name=name: self.raw_saved_field(name))
-    for name in spec.statics:
-        body[f"_saved_{name}"] = property(lambda self, name=name: self.static(name))
-    return type(spec.node_name, (OperatorNode,), body)
-
-
-# --- gradients as arrays, and as tensors ------------------------------------------------------
-
-
-@jax.jit
-def _sum_arrays(*parts: jax.Array) -> jax.Array:
-    return functools.reduce(operator.add, parts)
-
-
-def _chunks_of_two_four(parts: Sequence[Any], add: Callable[..., Any]) -> Any:
-    """The sum from left to right, by calls of 2, 4, 8 or 16 terms: each count compiles a kernel."""
-    parts = list(parts)
-    while len(parts) > 1:
-        count = 1 << min(len(parts).bit_length() - 1, 4)
-        parts[:count] = [add(*parts[:count])]
-    return parts[0]
-
-
-class ArrayValues:
-    """Gradients are jax arrays: an ordinary backward, where nothing is recorded."""
-
-    recorded = False
-
-    def total(self, parts: Sequence[jax.Array]) -> jax.Array:
-        return _chunks_of_two_four(parts, _sum_arrays)
-
-    def is_small(self, value: jax.Array) -> bool:
-        return value.nbytes <= SMALL_BYTES
-
-    def wrap(self, value: jax.Array) -> Tensor:
-        return new_tensor(Storage(value))
-
-    def unwrap(self, tensor: Any, like: jax.Array | None, where: str) -> jax.Array:
-        return check_gradient(tensor, like, where)._cell.array
-
-    def accumulate(self, variable: Tensor, value: jax.Array) -> None:
-        meta = variable.need_meta()
-        grad = meta.grad
-        value = place_like(value, variable._cell.array)
-        if grad is None:
-            meta.grad = new_tensor(Storage(value))
-        elif grad._edge is not None:
-            meta.grad = new_tensor(Storage(_sum_arrays(grad._cell.array, value)))
-        else:
-            grad._cell.write(_sum_arrays(grad._cell.array, value))
-
-    def retain(self, tensor: Tensor, value: jax.Array) -> None:
-        tensor.need_meta().grad = new_tensor(Storage(value))
-
-
-class TensorValues:
-    """Gradients are tensors: `create_graph=True`, where backward is recorded as it runs."""
-
-    recorded = True
-
-    def total(self, parts: Sequence[Tensor]) -> Tensor:
-        return _chunks_of_two_four(parts, add_gradients)
-
-    def is_small(self, value: Tensor) -> bool:
-        return value.nbytes <= SMALL_BYTES
-
-    def wrap(self, value: Tensor) -> Tensor:
-        return value
-
-    def unwrap(self, tensor: Any, like: Tensor | None, where: str) -> Tensor:
-        return check_gradient(tensor, None if like is None else like._cell.array, where)
-
-    def accumulate(self, variable: Tensor, value: Tensor) -> None:
-        meta = variable.need_meta()
-        meta.grad = value if meta.grad is None else add_gradients(meta.grad, value)
-
-    def retain(self, tensor: Tensor, value: Tensor) -> None:
-        tensor.need_meta().grad = value
-
-
-ARRAYS, TENSORS = ArrayValues(), TensorValues()
-
-
-def current_values() -> Values:
-    """How gradients are handled here: recorded if grad mode is on."""
-    return TENSORS if modes.local.flags == modes.GRAD else ARRAYS
-
-
-Node.current_values = staticmethod(current_values)
-
-
-def check_gradient(tensor: Any, like: jax.Array | None, where: str) -> Tensor:
-    """A hook's answer, moved to the device of `like`; raises where it is no fitting tensor."""
-    if not isinstance(tensor, Tensor):
-        raise TypeError(
-            f"hook '{where}' returned {type(tensor).__name__}: expected a Tensor, or None to leave "
-            "the gradient as it is."
-        )
-    if like is None:
-        return tensor
-    array = tensor._cell.array
-    if array.shape != like.shape:
-        raise RuntimeError(
-            f"hook '{where}' has changed the size of value: got shape {list(array.shape)}, expected "
-            f"{list(like.shape)}. Return a gradient of the tensor's own shape."
-        )
-    if array.dtype != like.dtype:
-        raise RuntimeError(
-            f"hook '{where}' has changed the type of value (was {dtypes.of(like.dtype)} got "
-            f"{dtypes.of(array.dtype)}). Convert what it returns by .to()."
-        )
-    moved = place_like(array, like)
-    return tensor if moved is array else new_tensor(Storage(moved))
-
-
-def place_like(array: Any, like: Any) -> Any:
-    """`array` on the device of `like`; a tracer stays what it is."""
-    if isinstance(array, jax.core.Tracer) or isinstance(like, jax.core.Tracer):
-        return array
-    return array if array.sharding == like.sharding else jax.device_put(array, like.sharding)
 
 
 # --- inputs -----------------------------------------------------------------------------------
@@ -325,12 +70,13 @@ def lift(value: Any, where: str, parameter: str) -> Any:
 
 
 class Table(dict[tuple[Any, ...], Kernel]):
-    """An operator's kernels by static arguments."""
+    """An operator's kernels by static arguments, and the class of its nodes."""
 
-    __slots__ = ("spec",)
+    __slots__ = ("node_class", "spec")
 
     def __init__(self, spec: OperatorSpec) -> None:
         self.spec = spec
+        self.node_class = node_class(spec)
 
     def find(self, statics: tuple[Any, ...]) -> Kernel:
         """The kernel for `statics`, which may hold lists and tensors of one element."""
@@ -481,15 +227,17 @@ def write_dispatcher(
     namespace: Mapping[str, Any] | None = None,
     *,
     prologue: str = "",
-    statics: Sequence[str] | None = None,
     differentiable: bool = True,
     optional: Sequence[str] = (),
     result_type: type | None = None,
+    table: Table | None = None,
+    python_operator: bool = False,
 ) -> Callable[..., Any]:
     """The function that runs an operator: parameters as in `signature`, named as in `spec`.
 
-    `statics` are the expressions of the static arguments, by default their names; `prologue` runs
-    before all else. Inputs in `optional` may be None.
+    `prologue` runs before all else. Inputs in `optional` may be None. With `table` the kernels are
+    another dispatcher's. A `python_operator`, such as `__add__`, answers operands that are neither
+    tensors nor numbers by NotImplemented, so that Python asks the other operand.
     """
     inputs = tuple(PARAMETERS.get(n, n) for n in spec.inputs)
     optional = [PARAMETERS.get(n, n) for n in optional]
@@ -512,15 +260,19 @@ def write_dispatcher(
         if p in optional:
             nothing = f"c{i} = x{i} = None; v{i} = 0" + (f"; e{i} = None" if has_edge else "")
             unwrap = unwrap.replace("\n    else:", f"\n    elif {p} is None:\n        {nothing}\n    else:")
+        if python_operator:
+            unwrap = unwrap.replace(
+                "\n    else:",
+                f"\n    elif not isinstance({p}, OPERANDS):\n        return NotImplemented\n    else:",
+            )
         parts.append(unwrap)
-    keys = list(spec.statics) if statics is None else list(statics)
-    if keys:
-        key = f"({', '.join(keys)},)"
+    if spec.statics:
+        key = f"({', '.join(spec.statics)},)"
         parts.append(
             f"\n    try:\n        kernel = table[{key}]\n    except (KeyError, TypeError):"
             f"\n        kernel = table.find({key})"
         )
-    given = ", ".join(f"{p!r}: {p}" for p in (*inputs, *(spec.statics if statics is None else ())))
+    given = ", ".join(f"{p!r}: {p}" for p in (*inputs, *spec.statics))
     parts.append(_RUN.format(xs=joined("x"), given="{" + given + "}"))
     parts.append(_WRAP_MANY if many else _WRAP_ONE)
     if recorded:
@@ -550,23 +302,23 @@ def write_dispatcher(
     else:
         parts.append("\n    return result_type(*results)\n")
     source = "".join(parts)
-    table = Table(spec)
+    table = Table(spec) if table is None else table
     scope: dict[str, Any] = {
         **_SCOPE,
         **(namespace or {}),
         "spec": spec,
         "table": table,
         "where": spec.name,
-        "node_class": node_class(spec) if recorded else None,
+        "node_class": table.node_class if recorded else None,
         "result_type": result_type,
     }
-    if not keys:
+    if not spec.statics:
         scope["kernel"] = table.find(())
     filename = f"<dispatcher of {spec.name}>"
     exec(compile(source, filename, "exec"), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     function = scope[spec.name]
-    call = scope["call"] = lambda **arguments: function(**arguments)
+    scope["call"] = function
     function.source = source
     function.spec = spec
     function.table = table
@@ -583,12 +335,14 @@ def attach(node: OperatorNode, outs: Sequence[Any], results: Sequence[Tensor | N
     return tuple(metadata)
 
 
+OPERANDS = (float, int, complex, jax.Array, np.ndarray, np.generic)
 _SCOPE: dict[str, Any] = {
     "__name__": "dyngraph",
     "GRAD": modes.GRAD,
     "INFERENCE": modes.INFERENCE,
     "LEAF": LEAF,
     "NO_EDGE": NO_EDGE,
+    "OPERANDS": OPERANDS,
     "Storage": Storage,
     "Tensor": Tensor,
     "attach": attach,
@@ -601,55 +355,3 @@ _SCOPE: dict[str, Any] = {
     "recover": recover,
     "refuse_inference": refuse_inference,
 }
-
-
-# --- backward as an operator ------------------------------------------------------------------
-
-
-def _recorded_backward(
-    plan: BackwardPlan, targets: tuple[Target, ...], absent: Any, gradients: int
-) -> Callable[..., Any]:
-    """A plan's backward kernel as an operator of its own, so that it records a node when it runs."""
-    try:
-        return plan.operators[targets, absent]
-    except KeyError:
-        pass
-    function = plan.function(targets, absent)
-    places = [i for i, target in enumerate(targets) if target is not None]
-
-    def needed_only(*values: Any) -> tuple[Any, ...]:
-        results = function(*values)
-        return tuple(results[i] for i in places)
-
-    forward = plan.kernel.spec
-    spec = OperatorSpec(
-        forward.node_name,
-        needed_only,
-        inputs=[f"value{i}" for i in range(len(plan.sources) + gradients)],
-        outputs=[f"grad_{forward.differentiable[i]}" for i in places],
-    )
-    run = write_dispatcher(spec, ", ".join(spec.inputs), optional=spec.inputs)
-
-    def backward(*values: Any) -> list[Any]:
-        results = iter(run(*values))
-        return [None if target is None else next(results) for target in targets]
-
-    plan.operators[targets, absent] = backward
-    return backward
-
-
-def _variadic_sum(*parts: Any) -> Any:
-    return functools.reduce(operator.add, parts)
-
-
-@functools.cache
-def _adder(count: int) -> Callable[..., Tensor]:
-    names = [f"part{i}" for i in range(count)]
-    rules = dict.fromkeys(names, lambda grad: grad)
-    spec = OperatorSpec("add", _variadic_sum, inputs=names, rules=rules)
-    return write_dispatcher(spec, ", ".join(names))
-
-
-def add_gradients(*parts: Tensor) -> Tensor:
-    """The recorded sum of gradients that met."""
-    return _adder(len(parts))(*parts)

@@ -21,10 +21,10 @@ class GraphFreedError(RuntimeError):
 
     def __init__(self, node: str) -> None:
         super().__init__(
-            f"Trying to backward through the graph a second time: {node} has released its saved "
-            "tensors. The first backward frees them unless it is called with retain_graph=True. "
-            "Pass retain_graph=True to the first backward if two losses share this part of the "
-            "graph; detach() state that is carried over from an earlier training step."
+            "Trying to backward through the graph a second time (or directly access saved tensors "
+            f"after they have already been freed): an earlier backward freed what {node} had saved. "
+            "Specify retain_graph=True if you need to backward through the graph a second time, in "
+            "the first call; detach() state that is carried over from an earlier training step."
         )
 
 
@@ -82,7 +82,7 @@ class UnusedInputError(RuntimeError):
 
     def __init__(self, position: int) -> None:
         super().__init__(
-            f"One of the differentiated Tensors appears to not have been used in the graph: inputs"
-            f"[{position}] got no gradient. Set allow_unused=True if this is the desired behavior "
-            "(None is returned for it), or materialize_grads=True to get zeros."
+            f"One of the differentiated Tensors, the Tensor at index {position} appears to not have "
+            "been used in the graph. Set allow_unused=True if this is the desired behavior (None is "
+            "returned for it), or materialize_grads=True to get zeros."
         )

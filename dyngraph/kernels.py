@@ -86,6 +86,11 @@ class OperatorSpec:
         return self.outputs or ("result",)
 
     @property
+    def shape_names(self) -> tuple[str, ...]:
+        """The inputs whose shape their rule names."""
+        return tuple(n for n, names in self.rule_names.items() if f"{n}_shape" in names)
+
+    @property
     def saved_names(self) -> tuple[str, ...]:
         """Every name that some rule saves, in the order of inputs, then outputs."""
         asked = {name for names in self.rule_names.values() for name in names}

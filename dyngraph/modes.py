@@ -21,9 +21,11 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "is_multithreading_enabled",
     "local",
     "no_grad",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 GRAD = 1
@@ -35,6 +37,7 @@ INFERENCE = 2
 class _Modes(threading.local):
     def __init__(self) -> None:
         self.flags = GRAD
+        self.multithreading = True
 
 
 local = _Modes()
@@ -230,3 +233,27 @@ class inference_mode(ModeSwitch):  # noqa: N801 - PyTorch's name
     def __init__(self, mode: bool = True) -> None:
         super().__init__(*((INFERENCE, GRAD) if mode else (GRAD, INFERENCE)))
         self.mode = mode
+
+
+class set_multithreading_enabled:  # noqa: N801 - PyTorch's name
+    """A switch that PyTorch has for its worker threads; here one thread walks a graph either way.
+
+    >>> with dg.autograd.set_multithreading_enabled(False):
+    ...     dg.autograd.is_multithreading_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.previous = local.multithreading
+        local.multithreading = bool(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        local.multithreading = self.previous
+
+
+def is_multithreading_enabled() -> bool:
+    """The state of `set_multithreading_enabled` in this thread."""
+    return local.multithreading

@@ -24,7 +24,7 @@ from dyngraph.graph.node import Edge, GradientEdge, Node
 from dyngraph.storage import Storage
 
 LEAF: Edge = (None, -1)
-"""The edge of a leaf that requires grad: its accumulator is made when an operator first needs it."""
+"""The edge of a leaf that requires grad: its accumulator is made when an operator needs it."""
 _creating_accumulator = threading.Lock()
 
 
@@ -84,8 +84,7 @@ class Tensor:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
-            "Tensor() is not called directly. Make tensors with dg.tensor(data), dg.zeros(shape) or "
-            "dg.from_jax_array(array)."
+            "Tensor() is not called directly. Make tensors by dg.tensor(data) or dg.zeros(shape)."
         )
 
     # --- value -------------------------------------------------------------------------------
@@ -188,7 +187,13 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
+        if not isinstance(flag, bool):
+            raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
         self.requires_grad_(flag)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool, it can't be deleted")
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Sets `requires_grad` and returns the tensor.
@@ -263,18 +268,18 @@ class Tensor:
             raise RuntimeError("can't assign Variable as its own grad. Assign a clone() of it.")
         if value.shape != self.shape:
             raise RuntimeError(
-                f"assigned grad has data of a different size: got shape {list(value.shape)}, "
-                f"expected the tensor's shape {list(self.shape)}."
+                f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                f"'{list(self.shape)}'. Reshape it, or reduce it to the tensor's shape."
             )
         if value.dtype != self.dtype:
             raise RuntimeError(
-                f"assigned grad has data of a different type: got {value.dtype}, expected the "
-                f"tensor's {self.dtype}. Convert it by .to({self.dtype.name})."
+                f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with dtype "
+                f"'{self.dtype}'. Convert it by .to(dg.{self.dtype.name})."
             )
         if value.device != self.device:
             raise RuntimeError(
-                f"assigned grad has data located on a different device: got {value.device}, "
-                f"expected the tensor's {self.device}. Move it by .to('{self.device}')."
+                f"attempting to assign a gradient with device type '{value.device}' to a tensor with "
+                f"device type '{self.device}'. Move it by .to('{self.device}')."
             )
 
     def need_meta(self) -> AutogradMeta:
@@ -421,9 +426,16 @@ class Tensor:
                 f"Variable data has to be a tensor, but got {type(value).__name__}. "
                 "Wrap it by dg.tensor(...)."
             )
-        if self._edge is not None:
-            check_differentiable(value.dtype)
+        if self._edge is not None and not value.dtype.is_differentiable:
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating point or complex "
+                f"dtype, got {value.dtype}. Convert it by .float()."
+            )
         self._cell = Storage(value._cell.array, self._cell.version)
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     # --- ways out of dyngraph ----------------------------------------------------------------
 
@@ -459,7 +471,7 @@ class Tensor:
         return self._cell.array.__dlpack_device__()
 
     def _refuse_grad(self, where: str, method: str) -> None:
-        if self._edge is not None:
+        if self._edge is not None and modes.local.flags & modes.GRAD:
             raise RuntimeError(
                 f"Can't call {where} on Tensor that requires grad, because the result would be "
                 f"outside the graph. Use tensor.detach().{method}() instead."
@@ -596,7 +608,7 @@ def wrap(array: jax.Array, *, requires_grad: bool = False) -> Tensor:
 
 
 def leaf_edge(leaf: Tensor) -> Edge:
-    """The edge to a leaf's accumulator, which the graph keeps alive and the leaf only knows weakly."""
+    """The edge to a leaf's accumulator, which the graph keeps alive and the leaf knows weakly."""
     meta = leaf.need_meta()
     accumulator = meta.accumulator() if meta.accumulator is not None else None
     if accumulator is None:
@@ -635,8 +647,8 @@ def check_differentiable(dtype: dtypes.dtype) -> None:
     """Raises RuntimeError where tensors of `dtype` can't require grad."""
     if not dtype.is_differentiable:
         raise RuntimeError(
-            "only Tensors of floating point dtype can require gradients (or complex ones), got "
-            f"{dtype}. Convert it first, for example by .float()."
+            f"only Tensors of floating point and complex dtype can require gradients, got {dtype}. "
+            "Convert it first, for example by .float()."
         )
 
 

@@ -44,8 +44,12 @@ class AccumulateGrad(Node):
         hooks = variable._post_accumulate_grad_hooks
         if hooks:
             for hook in list(hooks.values()):
-                if hook(variable) is not None:
-                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+                answer = hook(variable)
+                if answer is not None:
+                    raise TypeError(
+                        "Tensor post accumulate grad hooks should return None, but hook returned "
+                        f"'{type(answer).__name__}'. Change variable.grad instead."
+                    )
         return ()
 
     def __repr__(self) -> str:

@@ -89,6 +89,7 @@ class GraphTask:
     """
 
     __slots__ = (
+        "__weakref__",
         "buffers",
         "callbacks",
         "captured",
@@ -148,6 +149,12 @@ class GraphTask:
                     self.needed.add(consumer)
                     todo.append(consumer)
 
+    def will_run(self, node: Node) -> bool:
+        """Whether a gradient will reach `node`."""
+        if self.needed is None:
+            return node in self.dependencies
+        return node in self.needed or node in self.captures
+
     def run(self, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
         """Sends the roots' gradients along `edges` and runs until no node is ready."""
         ready, buffers, values, needed = self.ready, self.buffers, self.values, self.needed
@@ -185,9 +192,7 @@ class GraphTask:
             self.needed,
         )
         for (node, output_nr), value in zip(edges, gradients, strict=True):
-            if node is None or (
-                needed is not None and node not in needed and node not in self.captures
-            ):
+            if node is None or (needed is not None and not self.will_run(node)):
                 continue
             buffer = buffers.get(node)
             if buffer is None:
@@ -213,9 +218,7 @@ class GraphTask:
         for output_nr, hooks in list(extra.tensor_hooks.items()):
             for hook in list(hooks.values()):
                 value = grads[output_nr]
-                if value is None:
-                    continue
-                answer = hook(values.wrap(value))
+                answer = hook(None if value is None else values.wrap(value))
                 if answer is not None:
                     grads[output_nr] = values.unwrap(answer, value, _name_of(hook))
         for output_nr, tensor_ref in list(extra.retained.items()):
@@ -247,16 +250,20 @@ class GraphTask:
         return tuple(None if g is None else self.values.wrap(g) for g in grads)
 
     def _replace(self, answer: Any, grads: Sequence[Any], hook: Callable[..., Any]) -> list[Any]:
-        answers = answer if isinstance(answer, (tuple, list)) else (answer,)
-        if len(answers) != len(grads):
+        if not isinstance(answer, tuple):
+            raise TypeError(
+                f"expected tuple, but hook returned '{type(answer).__name__}' (in hook "
+                f"'{_name_of(hook)}'). Return one gradient for each that it was given, as a tuple."
+            )
+        if len(answer) != len(grads):
             raise RuntimeError(
                 f"hook '{_name_of(hook)}' has returned an incorrect number of values "
-                f"(got {len(answers)}, but expected {len(grads)}). Return one for each gradient "
+                f"(got {len(answer)}, but expected {len(grads)}). Return one for each gradient "
                 "it was given, None for one that has none."
             )
         return [
             None if new is None else self.values.unwrap(new, old, _name_of(hook))
-            for new, old in zip(answers, grads, strict=True)
+            for new, old in zip(answer, grads, strict=True)
         ]
 
 
@@ -305,6 +312,12 @@ def _execute_on_new_stack(
     thread.join()
     if failure:
         raise failure[0]
+
+
+def current_task() -> GraphTask:
+    """The backward that is running in this thread."""
+    assert _running.task is not None, "no backward is running in this thread"
+    return _running.task
 
 
 def queue_callback(callback: Callable[[], Any]) -> None:

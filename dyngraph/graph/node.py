@@ -38,8 +38,9 @@ class InputMetadata(NamedTuple):
 class Values(Protocol):
     """How the Engine handles gradients, whose kind it does not know: as arrays or as tensors."""
 
-    recorded: bool
-    """Whether work on the values is recorded, as `create_graph=True` asks."""
+    def run(self, node: Any, targets: Any, absent: Any, grads: Sequence[Any]) -> Sequence[Any]:
+        """Runs the backward kernel of an operator's node: what `node.apply` returns."""
+        ...
 
     def total(self, parts: Sequence[Any]) -> Any:
         """The sum of gradients that met at one input, in the order of `parts`."""
@@ -47,6 +48,10 @@ class Values(Protocol):
 
     def is_small(self, value: Any) -> bool:
         """Whether to let several such gradients wait, to be added in one go."""
+        ...
+
+    def is_tensor(self, value: Any) -> bool:
+        """Whether `value` can be a gradient that a user gives."""
         ...
 
     def wrap(self, value: Any) -> Any:
@@ -95,6 +100,9 @@ class Node(ABC):
     edges: tuple[Edge, ...]
     extra: Extra | None
     sequence_nr: int
+
+    outputs: Any
+    """Shape and dtype of each output of the forward operator that can have a gradient."""
 
     requires_grad: ClassVar[bool] = True
     current_values: ClassVar[Callable[[], Values]]
@@ -180,15 +188,23 @@ class Node(ABC):
             extra.pre_hooks = HookList()
         return extra.pre_hooks.add(fn)
 
-    def __call__(self, *grads: Any) -> Any:
+    def __call__(self, *grads: Any, **named: Any) -> Any:
         """Runs the node by hand, without its hooks: one gradient for each forward output."""
-        expected = self.output_metadata()
-        if len(grads) != len(expected):
+        expected = len(self.outputs)
+        if named:
+            raise TypeError(f"{self.name()} takes no keyword arguments, got {list(named)}")
+        if len(grads) != expected:
             raise TypeError(
-                f"{self.name()} expects {len(expected)} gradients, one for each output of its "
-                f"forward operator, got {len(grads)}. Pass None for an output without gradient."
+                f"{self.name()} expected {expected} arguments, got {len(grads)}. Pass one gradient "
+                "for each output of its forward operator, None for one without."
             )
         values = self.current_values()
+        for position, grad in enumerate(grads):
+            if grad is not None and not values.is_tensor(grad):
+                raise TypeError(
+                    f"{self.name()}: argument {position} is not a Tensor or None, but "
+                    f"{type(grad).__name__}"
+                )
         given = [None if g is None else values.unwrap(g, None, self.name()) for g in grads]
         results = [None if r is None else values.wrap(r) for r in self.apply(given, values)]
         return results[0] if len(results) == 1 else tuple(results)

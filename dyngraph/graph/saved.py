@@ -38,5 +38,10 @@ class SavedTensor:
 
     @property
     def data(self) -> Any:
-        """The saved tensor."""
-        return self.unpack()
+        """The saved tensor; None once the graph is freed."""
+        return None if self._node.saved is None else self.unpack()
+
+    @property
+    def unpack_hook(self) -> Any:
+        """The hook that unpacks the value: None, as it was saved as it is."""
+        return None

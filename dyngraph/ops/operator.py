@@ -74,6 +74,7 @@ def define(
         optional=[p.name for p in inputs if p.default is None],
         result_type=result_type,
     )
+    run.differentiable = differentiable  # type: ignore[attr-defined]
     run.__module__ = function.__module__
     run.__qualname__ = name
     run.__doc__ = doc or inspect.getdoc(function)
@@ -106,9 +107,15 @@ def _public_signature(
     for static in aliases:
         alias = _NUMPY_NAMES[static]
         prologue += f"\n    if {alias} is not UNSET:\n        {static} = {alias}"
-        if static in pieces:
-            pieces[pieces.index(static)] = f"{static}=UNSET"
-            prologue += f"\n    elif {static} is UNSET:\n        missing(where, {static!r})"
+    required = [n for n in aliases if n in pieces]
+    if required:  # an alias may stand for it, so Python can't ask for it: the code does
+        for place in range(pieces.index(required[0]), len(pieces)):
+            if pieces[place].isidentifier():
+                prologue += (
+                    f"\n    if {pieces[place]} is UNSET:"
+                    f"\n        missing(where, {pieces[place]!r})"
+                )
+                pieces[place] += "=UNSET"
     if aliases:
         if "*" not in pieces and not starred:
             pieces.append("*")

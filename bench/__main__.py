@@ -1,0 +1,176 @@
+"""`python -m bench [--rounds N] [--async-dispatch {on,off}] [--json FILE]`: the table of ratios."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import dyngraph as dg
+from bench import workloads
+from bench.timing import Figure, compare
+
+try:
+    import torch
+except ImportError:
+    torch: Any = None
+
+Candidates = dict[str, Callable[[], object]]
+
+
+def ready(result: Any) -> None:
+    """Waits for a result of dyngraph's or JAX's."""
+    jax.block_until_ready(
+        jax.tree.map(lambda r: r.detach().jax() if isinstance(r, dg.Tensor) else r, result)
+    )
+
+
+def forward() -> Candidates:
+    """(a), (d): 200 elementwise operators, by each way of calling them."""
+    x, y = (jnp.asarray(a) for a in workloads.chain_arrays())
+    kernels = [jax.jit(step) for step in workloads.chain_steps(workloads.JNP)]
+    leaf, other = dg.tensor(x, requires_grad=True), dg.tensor(y)
+
+    def bare() -> None:
+        z = x
+        for i in range(200):
+            z = kernels[i % 10](z, y)
+        z.block_until_ready()
+
+    def recording() -> None:
+        ready(workloads.chain(dg, leaf, other))
+
+    def no_grad() -> None:
+        with dg.no_grad():
+            ready(workloads.chain(dg, leaf, other))
+
+    def inference() -> None:
+        with dg.inference_mode():
+            ready(workloads.chain(dg, leaf, other))
+
+    candidates: Candidates = {
+        "bare jitted kernels": bare,
+        "recording": recording,
+        "no_grad": no_grad,
+        "inference_mode": inference,
+        "eager jax.numpy": lambda: ready(workloads.chain(workloads.JNP, x, y)),
+    }
+    if torch is not None:
+        tx, ty = (torch.from_numpy(a) for a in workloads.chain_arrays())
+        tx.requires_grad_()
+        candidates["torch eager"] = lambda: workloads.chain(torch, tx, ty)
+    return candidates
+
+
+def both_ways(run: Callable[[Any, list[Any]], Any], arrays: list[Any]) -> Candidates:
+    """Forward and backward of `run(lib, arrays)` by dyngraph, un-jitted JAX and torch."""
+    plain = [jnp.asarray(a) for a in arrays]
+    leaves = [dg.tensor(a, requires_grad=True) for a in arrays]
+
+    def define_by_run() -> None:
+        loss = run(dg, leaves)
+        loss.backward()
+        ready([leaf.grad for leaf in leaves])
+        for leaf in leaves:
+            leaf.grad = None
+
+    value_and_grad = jax.value_and_grad(lambda values: run(workloads.JNP, values))
+    candidates: Candidates = {
+        "dyngraph": define_by_run,
+        "un-jitted jax.value_and_grad": lambda: ready(value_and_grad(plain)),
+    }
+    if torch is not None:
+        parameters = [torch.from_numpy(a.copy()).requires_grad_() for a in arrays]
+
+        def by_torch() -> None:
+            run(torch, parameters).backward()
+            for p in parameters:
+                p.grad = None
+
+        candidates["torch eager"] = by_torch
+    return candidates
+
+
+def constant(lib: Any, array: Any) -> Any:
+    """A constant of the library's own kind."""
+    if lib is workloads.JNP:
+        return jnp.asarray(array)
+    if lib is dg:
+        return dg.tensor(array)
+    value = torch.from_numpy(array)
+    return value if value.is_floating_point() else value.long()
+
+
+def chain_both_ways() -> Candidates:
+    """(b): 200 elementwise operators and their backward."""
+    x, y = workloads.chain_arrays()
+    others = {lib: constant(lib, y) for lib in libraries()}
+    return both_ways(lambda lib, values: workloads.chain(lib, values[0], others[lib]).sum(), [x])
+
+
+def lstm_both_ways() -> Candidates:
+    """(c): the unrolled LSTM."""
+    inputs, *weights = workloads.lstm_arrays()
+    steps = {lib: [constant(lib, x) for x in inputs] for lib in libraries()}
+    zeros = {lib: constant(lib, 0 * inputs[0]) for lib in libraries()}
+    return both_ways(lambda lib, values: workloads.lstm(lib, steps[lib], zeros[lib], values), weights)
+
+
+def gpt_both_ways() -> Candidates:
+    """(c): the GPT."""
+    data = {lib: [constant(lib, a) for a in workloads.gpt_batch()] for lib in libraries()}
+    return both_ways(lambda lib, values: workloads.gpt(lib, *data[lib], values), workloads.gpt_arrays())
+
+
+def libraries() -> list[Any]:
+    """The libraries to measure, as `both_ways` names them."""
+    return [dg, workloads.JNP, *([torch] if torch is not None else [])]
+
+
+SECTIONS: dict[str, tuple[Callable[[], Candidates], int]] = {
+    "(a)(d) forward, 200 elementwise operators on 64x64": (forward, 100),
+    "(b) forward + backward of it": (chain_both_ways, 15),
+    "(c) LSTM cell, T=64, batch 16, hidden 64": (lstm_both_ways, 7),
+    "(c) GPT, 4 layers, d=128, T=64, batch 8": (gpt_both_ways, 9),
+}
+
+
+def show(title: str, figures: list[Figure]) -> None:
+    """One section of the table."""
+    print(f"\n{title}\n{'':32}{'ms':>9}{'ratio':>9}   middle half")
+    for f in figures:
+        print(f"{f.name:32}{f.milliseconds:9.2f}{f.ratio:9.2f}   {f.low:.2f} - {f.high:.2f}")
+
+
+def main() -> None:
+    """Measures every section and prints it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=float, default=1.0, help="multiple of the usual rounds")
+    parser.add_argument("--async-dispatch", choices=["on", "off"], default="on")
+    parser.add_argument("--only", default="", help="sections whose title has this text")
+    parser.add_argument("--json", help="write the figures to this file too")
+    options = parser.parse_args()
+    jax.config.update("jax_cpu_enable_async_dispatch", options.async_dispatch == "on")
+    if torch is not None:
+        torch.set_num_threads(1)
+    print(f"{jax.devices()[0].device_kind}, jax {jax.__version__}", end="")
+    print(f", jax_cpu_enable_async_dispatch {options.async_dispatch}", end="")
+    print(f", torch {torch.__version__}" if torch is not None else ", no torch installed")
+    print("ratio: time over that of the section's first row, in the same round; median of rounds")
+    written = {}
+    for title, (make, rounds) in SECTIONS.items():
+        if options.only in title:
+            figures = compare(make(), rounds=max(3, int(rounds * options.rounds)))
+            show(title, figures)
+            written[title] = [f._asdict() for f in figures]
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(written, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The programs that are measured, each written once for dyngraph, jax.numpy and torch.
+
+`lib` is the library as a namespace; dyngraph's and torch's names are the same, and `JNP` gives
+jax.numpy the few that it lacks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+# --- the same names over jax.numpy ------------------------------------------------------------
+
+
+def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float = 1e-5) -> Any:
+    mean = jnp.mean(x, -1, keepdims=True)
+    var = jnp.mean((x - mean) ** 2, -1, keepdims=True)
+    return (x - mean) / jnp.sqrt(var + eps) * weight + bias
+
+
+def _cross_entropy(scores: Any, targets: Any) -> Any:
+    logs = jax.nn.log_softmax(scores, 1)
+    return -jnp.mean(jnp.take_along_axis(logs, targets[:, None], 1))
+
+
+class _Functional:
+    layer_norm = staticmethod(_layer_norm)
+    cross_entropy = staticmethod(_cross_entropy)
+    embedding = staticmethod(lambda indices, weight: weight[indices])
+    gelu = staticmethod(lambda x: jax.nn.gelu(x, approximate=False))
+
+
+class _Nn:
+    functional = _Functional
+
+
+class JNP:
+    """jax.numpy under the names that the workloads use."""
+
+    tanh = staticmethod(jnp.tanh)
+    sigmoid = staticmethod(jax.nn.sigmoid)
+    sin = staticmethod(jnp.sin)
+    relu = staticmethod(jax.nn.relu)
+    softmax = staticmethod(jax.nn.softmax)
+    nn = _Nn
+
+
+# --- (a) a chain of 200 elementwise operators on 64x64 -----------------------------------------
+
+
+def chain_steps(lib: Any) -> list[Any]:
+    """Ten elementwise operators; the chain is twenty rounds of them."""
+    return [
+        lambda x, y: x * y,
+        lambda x, y: lib.tanh(x),
+        lambda x, y: x + y,
+        lambda x, y: lib.sigmoid(x),
+        lambda x, y: x - y,
+        lambda x, y: lib.sin(x),
+        lambda x, y: x * 0.5,
+        lambda x, y: lib.relu(x),
+        lambda x, y: x + 1.0,
+        lambda x, y: x / y,
+    ]
+
+
+def chain(lib: Any, x: Any, y: Any, operators: int = 200) -> Any:
+    """The elementwise chain."""
+    steps = chain_steps(lib)
+    for i in range(operators):
+        x = steps[i % 10](x, y)
+    return x
+
+
+def chain_arrays() -> list[np.ndarray]:
+    """x and y, 64x64."""
+    draws = np.random.default_rng(0)
+    return [draws.uniform(0.5, 1.5, (64, 64)).astype(np.float32) for _ in range(2)]
+
+
+# --- (c) an unrolled LSTM cell, and a GPT --------------------------------------------------------
+
+
+def lstm_arrays(steps: int = 64, batch: int = 16, hidden: int = 64) -> list[np.ndarray]:
+    """The inputs (steps, batch, hidden), then for each gate W, U (hidden, hidden) and b (hidden,)."""
+    draws = np.random.default_rng(0)
+    scale = 1 / math.sqrt(hidden)
+    arrays = [draws.standard_normal((steps, batch, hidden))]
+    for _ in range(4):
+        arrays += [scale * draws.standard_normal((hidden, hidden)) for _ in range(2)]
+        arrays.append(np.zeros(hidden))
+    return [a.astype(np.float32) for a in arrays]
+
+
+def lstm(lib: Any, inputs: list[Any], zero: Any, weights: list[Any]) -> Any:
+    """The sum of the last state; every gate is made of separate small operators."""
+    wi, ui, bi, wf, uf, bf, wg, ug, bg, wo, uo, bo = weights
+    h = c = zero
+    for x in inputs:
+        i = lib.sigmoid(x @ wi + h @ ui + bi)
+        f = lib.sigmoid(x @ wf + h @ uf + bf)
+        g = lib.tanh(x @ wg + h @ ug + bg)
+        o = lib.sigmoid(x @ wo + h @ uo + bo)
+        c = f * c + i * g
+        h = o * lib.tanh(c)
+    return h.sum()
+
+
+LAYERS, WIDTH, HEADS, LENGTH, BATCH, VOCABULARY = 4, 128, 4, 64, 8, 256
+
+
+def gpt_arrays() -> list[np.ndarray]:
+    """Embeddings of symbols and places, the weights of each layer, and the readout."""
+    draws = np.random.default_rng(0)
+
+    def normal(*shape: int) -> np.ndarray:
+        return 0.02 * draws.standard_normal(shape)
+
+    arrays = [normal(VOCABULARY, WIDTH), normal(LENGTH, WIDTH)]
+    for _ in range(LAYERS):
+        arrays += [np.ones(WIDTH), np.zeros(WIDTH), normal(WIDTH, 3 * WIDTH), normal(WIDTH, WIDTH)]
+        arrays += [np.ones(WIDTH), np.zeros(WIDTH)]
+        arrays += [normal(WIDTH, 4 * WIDTH), np.zeros(4 * WIDTH)]
+        arrays += [normal(4 * WIDTH, WIDTH), np.zeros(WIDTH)]
+    arrays += [np.ones(WIDTH), np.zeros(WIDTH), normal(WIDTH, VOCABULARY)]
+    return [a.astype(np.float32) for a in arrays]
+
+
+def gpt_batch() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Symbols, the symbols that follow them, and the mask that hides the future."""
+    symbols = np.random.default_rng(0).integers(0, VOCABULARY, (BATCH, LENGTH + 1))
+    mask = np.triu(np.full((LENGTH, LENGTH), -1e9, np.float32), 1)
+    return symbols[:, :-1].astype(np.int32), symbols[:, 1:].reshape(-1).astype(np.int32), mask
+
+
+def gpt(lib: Any, symbols: Any, targets: Any, mask: Any, weights: list[Any]) -> Any:
+    """The cross-entropy of a small GPT."""
+    f = lib.nn.functional
+    rest = iter(weights)
+    readout = weights[2 + 10 * LAYERS :]
+    x = f.embedding(symbols, next(rest)) + next(rest)
+    for _ in range(LAYERS):
+        y = f.layer_norm(x, (WIDTH,), next(rest), next(rest)) @ next(rest)
+        y = y.reshape(BATCH, LENGTH, 3, HEADS, WIDTH // HEADS)
+        q, k, v = (y[:, :, i].swapaxes(1, 2) for i in range(3))
+        scores = q @ k.swapaxes(2, 3) * (1 / math.sqrt(WIDTH // HEADS)) + mask
+        y = (lib.softmax(scores, -1) @ v).swapaxes(1, 2).reshape(BATCH, LENGTH, WIDTH)
+        x = x + y @ next(rest)
+        y = f.layer_norm(x, (WIDTH,), next(rest), next(rest))
+        x = x + f.gelu(y @ next(rest) + next(rest)) @ next(rest) + next(rest)
+    x = f.layer_norm(x, (WIDTH,), readout[0], readout[1])
+    return f.cross_entropy((x @ readout[2]).reshape(-1, VOCABULARY), targets)

@@ -1,0 +1,106 @@
+"""PyTorch's `torch.autograd.graph`: nodes, gradient edges, and hooks over several tensors."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+from dyngraph.graph import engine
+from dyngraph.graph.hooks import RemovableHandle
+from dyngraph.graph.node import GradientEdge as GradientEdge
+from dyngraph.graph.node import Node as Node
+from dyngraph.graph.node import graph_desc as graph_desc
+from dyngraph.tensor import Tensor
+from dyngraph.tensor import gradient_edge as get_gradient_edge
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "get_gradient_edge",
+    "graph_desc",
+    "increment_version",
+    "register_multi_grad_hook",
+]
+
+
+class MultiHandle:
+    """The handle of a hook over several tensors."""
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Takes the hook off all its tensors."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
+) -> MultiHandle:
+    """Calls `fn` once a backward, when the gradients of several tensors are known.
+
+    With `mode="all"` it is called with the list of their gradients after the last one arrived, None
+    for those that this backward does not reach; with `"any"`, with the first gradient. What it
+    returns is ignored. Raises ValueError for another mode.
+
+    >>> x, y = dg.ones(2, requires_grad=True), dg.ones(2, requires_grad=True)
+    >>> handle = dg.autograd.graph.register_multi_grad_hook([x, y], print)
+    >>> (x * 2 + y).sum().backward()
+    [tensor([2., 2.]), tensor([1., 1.])]
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    if mode == "any":
+        ran: weakref.WeakSet[engine.GraphTask] = weakref.WeakSet()
+
+        @functools.wraps(fn)
+        def first(grad: Any) -> None:
+            task = engine.current_task()
+            with lock:
+                if task in ran:
+                    return
+                ran.add(task)
+            fn(grad)
+
+        return MultiHandle([t.register_hook(first) for t in tensors if t.requires_grad])
+
+    arrived: weakref.WeakKeyDictionary[engine.GraphTask, dict[int, Any]]
+    arrived = weakref.WeakKeyDictionary()
+    nodes = [get_gradient_edge(t).node for t in tensors]
+
+    def at(position: int) -> Callable[[Any], None]:
+        def hook(grad: Any) -> None:
+            task = engine.current_task()
+            with lock:
+                grads = arrived.setdefault(task, {})
+                grads[position] = grad
+                complete = len(grads) == sum(map(task.will_run, nodes))
+            if complete:
+                fn([grads.get(i) for i in range(len(nodes))])
+
+        return hook
+
+    return MultiHandle([t.register_hook(at(i)) for i, t in enumerate(tensors)])
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Raises the version of one or several tensors, as an in-place write to them would.
+
+    >>> x = dg.ones(2)
+    >>> dg.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
+    for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        each._cell.write(each._cell.array)

@@ -1,0 +1,152 @@
+"""OperatorNode: the node of a recorded operator, and what it saved for backward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+
+from dyngraph import devices, dtypes
+from dyngraph.errors import GraphFreedError, SavedTensorModifiedError
+from dyngraph.graph.node import InputMetadata, Node, Values
+from dyngraph.graph.saved import SavedTensor
+from dyngraph.kernels import BackwardPlan, OperatorSpec
+from dyngraph.storage import Storage
+from dyngraph.tensor import Tensor, new_tensor
+
+
+class OperatorNode(Node):
+    """The node of a recorded operator: its backward plan, and what that plan saved.
+
+    `owners` and `versions` tell whether a saved value has been written to since; constants have no
+    owner. After `release`, `saved` is None.
+    """
+
+    __slots__ = ("outputs", "owners", "plan", "saved", "versions")
+
+    spec: ClassVar[OperatorSpec]
+
+    outputs: tuple[tuple[tuple[int, ...], Any], ...]
+    plan: BackwardPlan
+    saved: tuple[Any, ...] | None
+    owners: tuple[Storage | None, ...]
+    versions: tuple[int, ...]
+
+    def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
+        saved = self.saved
+        if saved is None:
+            raise GraphFreedError(self.name())
+        for owner, version in zip(self.owners, self.versions, strict=True):
+            if owner is not None and owner.version != version:
+                self.check_version(self.owners.index(owner))
+        absent = None
+        if any([g is None for g in grads]):
+            if all([g is None for g in grads]):
+                return (None,) * len(self.edges)
+            pairs = zip(grads, self.outputs, strict=True)
+            absent = tuple([meta if g is None else None for g, meta in pairs])
+            grads = [g for g in grads if g is not None]
+        targets = tuple([None if n is None else n.outputs[nr] for n, nr in self.edges])
+        return values.run(self, targets, absent, grads)
+
+    def release(self) -> None:
+        if self.saved:
+            self.saved = None
+            self.owners = self.versions = ()
+
+    def output_metadata(self) -> tuple[InputMetadata, ...]:
+        device = self._device()
+        return tuple(InputMetadata(s, dtypes.of(d), device) for s, d in self.outputs)
+
+    def _device(self) -> devices.device:
+        """Where the outputs live: where the first leaf does, as operators never mix devices."""
+        node: Any = self
+        while isinstance(node, OperatorNode):
+            for value in node.saved or ():
+                if isinstance(value, jax.Array) and value.ndim:
+                    return devices.of(value)
+            node = next(n for n, _ in node.edges if n is not None)
+        return node.output_metadata()[0].device
+
+    def check_version(self, position: int) -> None:
+        """Raises where the saved value at `position` was written in place after it was saved."""
+        owner = self.owners[position]
+        if owner is not None and owner.version != self.versions[position]:
+            assert self.saved is not None and owner.version is not None
+            raise SavedTensorModifiedError(
+                self.name(),
+                self.field_names()[self.plan.sources[position]],
+                self.saved[position].shape,
+                self.versions[position],
+                owner.version,
+            )
+
+    @classmethod
+    def field_names(cls) -> tuple[str, ...]:
+        """The names of what can be saved: inputs, then outputs."""
+        return (*cls.spec.inputs, *cls.spec.output_names)
+
+    def unpack(self, position: int) -> Tensor | None:
+        """The saved value as a tensor with the history it had when it was saved."""
+        # Note [Outputs are saved without history]
+        # A node that held a tensor which it made would be a cycle. So arrays are saved, and the
+        # history is put back here: an input's is this node's own edge, an output's this node.
+        if self.saved is None:
+            raise GraphFreedError(self.name())
+        self.check_version(position)
+        value, owner, spec = self.saved[position], self.owners[position], self.spec
+        if value is None:
+            return None
+        cell = owner if owner is not None and owner.array is value else Storage(value)
+        source = self.plan.sources[position]
+        if source >= len(spec.inputs):
+            return new_tensor(cell, (self, source - len(spec.inputs)))
+        name = spec.inputs[source]
+        if name not in spec.differentiable:
+            return new_tensor(cell)
+        edge = self.edges[spec.differentiable.index(name)]
+        return new_tensor(cell, None if edge[0] is None else edge)
+
+    def saved_field(self, name: str) -> Any:
+        """What `_saved_<name>` shows: a tensor, the leaf itself where a leaf was saved, or None."""
+        position = self._position_of(name)
+        if position is None:
+            return None
+        tensor = self.unpack(position)
+        node = tensor.grad_fn if tensor is not None else None
+        leaf = getattr(node, "variable", None)
+        return leaf if leaf is not None and leaf._cell is self.owners[position] else tensor
+
+    def raw_saved_field(self, name: str) -> SavedTensor | None:
+        """What `_raw_saved_<name>` shows: the handle of a saved tensor."""
+        position = self._position_of(name)
+        return None if position is None else SavedTensor(self, position)
+
+    def _position_of(self, name: str) -> int | None:
+        source = self.field_names().index(name)
+        if self.saved is None and source in self.plan.sources:
+            raise GraphFreedError(self.name())
+        return self.plan.sources.index(source) if source in self.plan.sources else None
+
+    def input_shape(self, name: str) -> tuple[int, ...]:
+        """What `_saved_<name>_sym_sizes` shows: the shape that the rule broadcasts to."""
+        node, output_nr = self.edges[self.spec.differentiable.index(name)]
+        return () if node is None else node.outputs[output_nr][0]
+
+    def static(self, name: str) -> Any:
+        """What `_saved_<name>` shows of a static argument."""
+        return self.plan.kernel.statics[name]
+
+
+def node_class(spec: OperatorSpec) -> type[OperatorNode]:
+    """The Node class of an operator, with its `_saved_*` fields."""
+    body: dict[str, Any] = {"__slots__": (), "spec": spec, "__module__": __name__}
+    for name in spec.saved_names:
+        body[f"_saved_{name}"] = property(lambda self, name=name: self.saved_field(name))
+        body[f"_raw_saved_{name}"] = property(lambda self, name=name: self.raw_saved_field(name))
+    for name in spec.shape_names:
+        body[f"_saved_{name}_sym_sizes"] = property(lambda self, name=name: self.input_shape(name))
+    for name in spec.statics:
+        body[f"_saved_{name}"] = property(lambda self, name=name: self.static(name))
+    return type(spec.node_name, (OperatorNode,), body)

@@ -1,0 +1,200 @@
+"""Gradients as the Engine meets them: as jax arrays, or, with `create_graph=True`, as tensors.
+
+# Note [Backward is recorded as operators]
+With `create_graph=True` a node's backward kernel is called as an operator of its own, so it records a
+node when it runs, and that node's rule is `jax.vjp` of the kernel. Derivatives of any order come
+from this, without a second set of rules.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from dyngraph import dtypes, modes
+from dyngraph.dispatch import write_dispatcher
+from dyngraph.graph.node import Node, Values
+from dyngraph.kernels import BackwardPlan, OperatorSpec, Target
+from dyngraph.operator_node import OperatorNode
+from dyngraph.storage import Storage
+from dyngraph.tensor import Tensor, new_tensor
+
+SMALL_BYTES = 1 << 20
+"""Up to which size gradients that meet may wait for each other."""
+
+
+@jax.jit
+def _sum_arrays(*parts: jax.Array) -> jax.Array:
+    return functools.reduce(operator.add, parts)
+
+
+def sum_in_order(parts: Sequence[Any], add: Callable[..., Any]) -> Any:
+    """The sum from left to right, by calls of 2, 4, 8 or 16 terms: each count compiles a kernel."""
+    parts = list(parts)
+    while len(parts) > 1:
+        count = 1 << min(len(parts).bit_length() - 1, 4)
+        parts[:count] = [add(*parts[:count])]
+    return parts[0]
+
+
+class ArrayValues:
+    """Gradients are jax arrays: an ordinary backward, where nothing is recorded."""
+
+    def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
+        assert node.saved is not None
+        return node.plan.jitted(targets, absent)(*node.saved, *grads)
+
+    def total(self, parts: Sequence[jax.Array]) -> jax.Array:
+        return sum_in_order(parts, _sum_arrays)
+
+    def is_small(self, value: jax.Array) -> bool:
+        return value.nbytes <= SMALL_BYTES
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, Tensor)
+
+    def wrap(self, value: jax.Array) -> Tensor:
+        return new_tensor(Storage(value))
+
+    def unwrap(self, tensor: Any, like: jax.Array | None, where: str) -> jax.Array:
+        return check_gradient(tensor, like, where)._cell.array
+
+    def accumulate(self, variable: Tensor, value: jax.Array) -> None:
+        meta = variable.need_meta()
+        grad = meta.grad
+        value = place_like(value, variable._cell.array)
+        if grad is None:
+            meta.grad = new_tensor(Storage(value))
+        elif grad._edge is not None:
+            meta.grad = new_tensor(Storage(_sum_arrays(grad._cell.array, value)))
+        else:
+            grad._cell.write(_sum_arrays(grad._cell.array, value))
+
+    def retain(self, tensor: Tensor, value: jax.Array) -> None:
+        tensor.need_meta().grad = new_tensor(Storage(value))
+
+
+class TensorValues:
+    """Gradients are tensors: `create_graph=True`, where backward is recorded as it runs."""
+
+    def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
+        assert node.saved is not None
+        saved = [node.unpack(i) for i in range(len(node.saved))]
+        return recorded_backward(node.plan, targets, absent, len(grads))(*saved, *grads)
+
+    def total(self, parts: Sequence[Tensor]) -> Tensor:
+        return sum_in_order(parts, add_gradients)
+
+    def is_small(self, value: Tensor) -> bool:
+        return value.nbytes <= SMALL_BYTES
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, Tensor)
+
+    def wrap(self, value: Tensor) -> Tensor:
+        return value
+
+    def unwrap(self, tensor: Any, like: Tensor | None, where: str) -> Tensor:
+        return check_gradient(tensor, None if like is None else like._cell.array, where)
+
+    def accumulate(self, variable: Tensor, value: Tensor) -> None:
+        meta = variable.need_meta()
+        meta.grad = value if meta.grad is None else add_gradients(meta.grad, value)
+
+    def retain(self, tensor: Tensor, value: Tensor) -> None:
+        tensor.need_meta().grad = value
+
+
+ARRAYS, TENSORS = ArrayValues(), TensorValues()
+
+
+def current_values() -> Values:
+    """How gradients are handled here: recorded if grad mode is on."""
+    return TENSORS if modes.local.flags == modes.GRAD else ARRAYS
+
+
+Node.current_values = staticmethod(current_values)
+
+
+def check_gradient(tensor: Any, like: jax.Array | None, where: str) -> Tensor:
+    """A hook's answer, moved to the device of `like`; raises where it is no fitting tensor."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"expected a Tensor, but hook returned '{type(tensor).__name__}' (in hook '{where}'). "
+            "Return None to leave the gradient as it is."
+        )
+    if like is None:
+        return tensor
+    array = tensor._cell.array
+    if array.shape != like.shape:
+        raise RuntimeError(
+            f"hook '{where}' has changed the size of value: got shape {list(array.shape)}, expected "
+            f"{list(like.shape)}. Return a gradient of the tensor's own shape."
+        )
+    if array.dtype != like.dtype:
+        raise RuntimeError(
+            f"hook '{where}' has changed the type of value (was {dtypes.of(like.dtype)} got "
+            f"{dtypes.of(array.dtype)}). Convert what it returns by .to()."
+        )
+    moved = place_like(array, like)
+    return tensor if moved is array else new_tensor(Storage(moved))
+
+
+def place_like(array: Any, like: Any) -> Any:
+    """`array` on the device of `like`; a tracer stays what it is."""
+    if isinstance(array, jax.core.Tracer) or isinstance(like, jax.core.Tracer):
+        return array
+    return array if array.sharding == like.sharding else jax.device_put(array, like.sharding)
+
+
+def recorded_backward(
+    plan: BackwardPlan, targets: tuple[Target, ...], absent: Any, gradients: int
+) -> Callable[..., Any]:
+    """A plan's backward kernel as an operator of its own, so that it records a node when it runs."""
+    try:
+        return plan.operators[targets, absent]
+    except KeyError:
+        pass
+    function = plan.function(targets, absent)
+    places = [i for i, target in enumerate(targets) if target is not None]
+
+    def needed_only(*values: Any) -> tuple[Any, ...]:
+        results = function(*values)
+        return tuple(results[i] for i in places)
+
+    forward = plan.kernel.spec
+    spec = OperatorSpec(
+        forward.node_name,
+        needed_only,
+        inputs=[f"value{i}" for i in range(len(plan.sources) + gradients)],
+        outputs=[f"grad_{forward.differentiable[i]}" for i in places],
+    )
+    run = write_dispatcher(spec, ", ".join(spec.inputs), optional=spec.inputs)
+
+    def backward(*values: Any) -> list[Any]:
+        results = iter(run(*values))
+        return [None if target is None else next(results) for target in targets]
+
+    plan.operators[targets, absent] = backward
+    return backward
+
+
+def _variadic_sum(*parts: Any) -> Any:
+    return functools.reduce(operator.add, parts)
+
+
+@functools.cache
+def _adder(count: int) -> Callable[..., Tensor]:
+    names = [f"part{i}" for i in range(count)]
+    rules = dict.fromkeys(names, lambda grad: grad)
+    spec = OperatorSpec("add", _variadic_sum, inputs=names, rules=rules)
+    return write_dispatcher(spec, ", ".join(names))
+
+
+def add_gradients(*parts: Tensor) -> Tensor:
+    """The recorded sum of gradients that met."""
+    return _adder(len(parts))(*parts)
