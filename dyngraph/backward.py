@@ -13,8 +13,8 @@ from dyngraph import devices, dtypes
 from dyngraph.values import ARRAYS, TENSORS, place_like
 from dyngraph.errors import NoGradientPathError, UnusedInputError
 from dyngraph.graph import engine
-from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.node import Edge, GradientEdge, Node
+from dyngraph.ops.shape import stack
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
 
@@ -180,13 +180,12 @@ def _run_each(run: Any, values: Sequence[Tensor]) -> list[Any]:
         run([v[i] for v in values], keep_graph=True)  # type: ignore[index]
         for i in range(len(values[0]))
     ]
-    stack = Tensor.stack_rows  # type: ignore[attr-defined]
     return [None if column[0] is None else stack(column) for column in zip(*from_each, strict=True)]
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """One tensor or edge as a tuple of it; a sequence as a tuple of its items."""
-    if isinstance(value, (Tensor, GradientEdge)):
+    """One tensor or edge as a tuple of it; a sequence as a tuple of its items (a string is none)."""
+    if isinstance(value, (Tensor, GradientEdge, str)):
         return (value,)
     return tuple(value)
 
@@ -290,7 +289,7 @@ def _capture_edge(wanted: Any, position: int) -> Edge:
     if isinstance(wanted, GradientEdge):
         return wanted.node, wanted.output_nr
     if not isinstance(wanted, Tensor):
-        raise TypeError(
+        raise RuntimeError(
             "all inputs have to be Tensors or GradientEdges, but got "
             f"{type(wanted).__name__} at position {position}"
         )
@@ -304,15 +303,10 @@ def _capture_edge(wanted: Any, position: int) -> Edge:
 
 def _target(wanted: Any, position: int) -> Node:
     """The node to run so that `wanted` gets its `.grad`."""
-    node, _ = _capture_edge(wanted, position)
-    assert node is not None
     if isinstance(wanted, Tensor):
         wanted.retain_grad()
-    elif not isinstance(node, AccumulateGrad):
-        raise RuntimeError(
-            f"inputs[{position}] is the GradientEdge of an interior tensor, which has no .grad to "
-            "accumulate into. Pass the tensor, or use autograd.grad()."
-        )
+    node, _ = _capture_edge(wanted, position)
+    assert node is not None
     return node
 
 

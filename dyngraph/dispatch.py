@@ -147,9 +147,9 @@ def _broadcast_error(tensors: Mapping[str, Tensor], message: str) -> RuntimeErro
             if m != n and 1 not in (m, n):
                 dim = max(len(sa), len(sb)) - back
                 return RuntimeError(
-                    f"The size of tensor {a} ({m}) must match the size of tensor {b} ({n}) at "
-                    f"non-singleton dimension {dim}. Shapes {list(sa)} and {list(sb)} do not "
-                    "broadcast; reshape() one of them, or expand a dim of size 1."
+                    f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
+                    f"non-singleton dimension {dim}: the shapes of '{a}', {list(sa)}, and '{b}', "
+                    f"{list(sb)}, do not broadcast. Reshape one, or unsqueeze() a dim of size 1."
                 )
     return RuntimeError(message)
 

@@ -5,6 +5,7 @@ One `dtype` object stands for one numpy dtype, so identity and equality agree.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -116,6 +117,8 @@ _ALIASES: dict[str, str] = {}
 _PYTHON_TYPES = {_bool: bool}
 _WIDE = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
 _default = float32
+on_new_default: list[Callable[[], None]] = []
+"""What to call when the default dtype changes: whoever compiled it in forgets what it compiled."""
 
 
 def of(numpy_dtype: np.dtype) -> dtype:
@@ -184,6 +187,8 @@ def set_default_dtype(d: Any) -> None:
             "Pass float16, bfloat16, float32 or float64."
         )
     _default = wanted
+    for forget in on_new_default:
+        forget()
 
 
 def promote_types(type1: Any, type2: Any) -> dtype:

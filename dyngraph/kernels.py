@@ -14,6 +14,7 @@ shapes, so there is one plan for each of these: the traced backward without its 
 from __future__ import annotations
 
 import inspect
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from dyngraph import dtypes
 from dyngraph.tracing import trace_live
 
 Rule = Callable[..., Any]
@@ -102,7 +104,7 @@ class OperatorSpec:
 class Kernel:
     """An operator with its static arguments: the jitted function, and its backward plans."""
 
-    __slots__ = ("forward", "function", "plans", "spec", "statics")
+    __slots__ = ("__weakref__", "forward", "function", "plans", "spec", "statics")
 
     def __init__(self, spec: OperatorSpec, statics: tuple[Any, ...]) -> None:
         self.spec = spec
@@ -113,8 +115,25 @@ class Kernel:
 
         function.__name__ = function.__qualname__ = spec.name
         self.function = function
-        self.forward = jax.jit(function)
+        self.reset()
+        _kernels.add(self)
+
+    def reset(self) -> None:
+        """Starts afresh, with nothing compiled."""
+        self.forward = jax.jit(self.function)
         self.plans = _Plans(self)
+
+
+_kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
+
+
+def forget_compiled() -> None:
+    """Makes every kernel compile again: the default dtype, which they may have read, has changed."""
+    for kernel in list(_kernels):
+        kernel.reset()
+
+
+dtypes.on_new_default.append(forget_compiled)
 
 
 class _Plans(dict[int, "BackwardPlan | PlansByShape"]):

@@ -11,7 +11,7 @@ from dyngraph.dispatch import write_dispatcher
 from dyngraph.ops import indexing, linalg, pointwise, reduction
 from dyngraph.tensor import Tensor
 
-FAMILIES = ("pointwise", "reduction", "shape", "indexing", "linalg", "nn", "creation", "random")
+FAMILIES = ("pointwise", "reduction", "shape", "indexing", "linalg", "nn", "creation", "conversion", "random")
 
 
 def bind_operators() -> None:

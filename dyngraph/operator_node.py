@@ -108,15 +108,16 @@ class OperatorNode(Node):
         edge = self.edges[spec.differentiable.index(name)]
         return new_tensor(cell, None if edge[0] is None else edge)
 
-    def saved_field(self, name: str) -> Any:
-        """What `_saved_<name>` shows: a tensor, the leaf itself where a leaf was saved, or None."""
-        position = self._position_of(name)
-        if position is None:
-            return None
+    def show(self, position: int) -> Tensor | None:
+        """The saved value as users see it: as `unpack`, but a leaf that was saved is itself."""
         tensor = self.unpack(position)
-        node = tensor.grad_fn if tensor is not None else None
-        leaf = getattr(node, "variable", None)
+        leaf = getattr(tensor.grad_fn, "variable", None) if tensor is not None else None
         return leaf if leaf is not None and leaf._cell is self.owners[position] else tensor
+
+    def saved_field(self, name: str) -> Tensor | None:
+        """What `_saved_<name>` shows: the saved tensor; None where no gradient needs it."""
+        position = self._position_of(name)
+        return None if position is None else self.show(position)
 
     def raw_saved_field(self, name: str) -> SavedTensor | None:
         """What `_raw_saved_<name>` shows: the handle of a saved tensor."""
@@ -125,8 +126,6 @@ class OperatorNode(Node):
 
     def _position_of(self, name: str) -> int | None:
         source = self.field_names().index(name)
-        if self.saved is None and source in self.plan.sources:
-            raise GraphFreedError(self.name())
         return self.plan.sources.index(source) if source in self.plan.sources else None
 
     def input_shape(self, name: str) -> tuple[int, ...]:

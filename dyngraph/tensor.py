@@ -114,6 +114,8 @@ class Tensor:
         if dim is None:
             return self.shape
         shape = self._cell.array.shape
+        if not shape:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         return shape[canonical_dim(dim, len(shape))]
 
     def dim(self) -> int:
@@ -501,14 +503,31 @@ class Tensor:
             )
         return bool(array.item())
 
+    def _number(self) -> Any:
+        array = self._cell.array
+        if array.size != 1:
+            raise ValueError(
+                "only one element tensors can be converted to Python scalars, got shape "
+                f"{list(array.shape)}. Reduce it first, or use tolist()."
+            )
+        return array.item()
+
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._number())
 
     def __float__(self) -> float:
-        return float(self.item())
+        value = self._number()
+        if isinstance(value, complex):
+            if value.imag:
+                raise RuntimeError(
+                    "value cannot be converted to type double without overflow: it has an imaginary "
+                    "part. Take .real first."
+                )
+            value = value.real
+        return float(value)
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number())
 
     def __index__(self) -> int:
         array = self._cell.array
@@ -537,7 +556,7 @@ class Tensor:
         return id(self)
 
     def __format__(self, spec: str) -> str:
-        if self._cell.array.ndim == 0 and spec:
+        if self._cell.array.ndim == 0:
             return format(self.item(), spec)
         return object.__format__(self, spec)
 
@@ -570,7 +589,7 @@ class Tensor:
             return memo[id(self)]
         copy = type(self).__new__(type(self))
         memo[id(self)] = copy
-        copy._cell = Storage(self._cell.array, self._cell.version and 0)
+        copy._cell = Storage(self._cell.array, fresh_version())
         copy._edge, copy._meta = self._edge, None
         if self._meta is not None and self._meta.grad is not None:
             copy.need_meta().grad = self._meta.grad.__deepcopy__(memo)
@@ -603,8 +622,12 @@ def wrap(array: jax.Array, *, requires_grad: bool = False) -> Tensor:
     """A new leaf over an array, of the kind that the mode asks for."""
     if requires_grad:
         check_differentiable(dtypes.of(array.dtype))
-    version = None if modes.local.flags & modes.INFERENCE else 0
-    return new_tensor(Storage(array, version), LEAF if requires_grad else None)
+    return new_tensor(Storage(array, fresh_version()), LEAF if requires_grad else None)
+
+
+def fresh_version() -> int | None:
+    """The version that a new tensor starts with: None, no counter, in inference mode."""
+    return None if modes.local.flags & modes.INFERENCE else 0
 
 
 def leaf_edge(leaf: Tensor) -> Edge:
@@ -671,3 +694,48 @@ def _warn_no_grad_on_interior() -> None:
         UserWarning,
         stacklevel=3,
     )
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a Tensor.
+
+    >>> dg.is_tensor(dg.ones(2)), dg.is_tensor(jnp.ones(2))
+    (True, False)
+    """
+    return isinstance(obj, Tensor)
+
+
+def is_inference(tensor: Tensor) -> bool:
+    """Whether the tensor was made under `inference_mode`.
+
+    >>> dg.is_inference(dg.ones(2))
+    False
+    """
+    return tensor.is_inference()
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is float16, bfloat16, float32 or float64.
+
+    >>> dg.is_floating_point(dg.tensor([1]))
+    False
+    """
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is complex.
+
+    >>> dg.is_complex(dg.tensor([1j]))
+    True
+    """
+    return input.is_complex()
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements.
+
+    >>> dg.numel(dg.ones(2, 3))
+    6
+    """
+    return input.numel()

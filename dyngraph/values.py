@@ -75,7 +75,9 @@ class ArrayValues:
             grad._cell.write(_sum_arrays(grad._cell.array, value))
 
     def retain(self, tensor: Tensor, value: jax.Array) -> None:
-        tensor.need_meta().grad = new_tensor(Storage(value))
+        meta = tensor.need_meta()
+        before = () if meta.grad is None else (meta.grad._cell.array,)
+        meta.grad = new_tensor(Storage(self.total([*before, value])))
 
 
 class TensorValues:
@@ -106,7 +108,8 @@ class TensorValues:
         meta.grad = value if meta.grad is None else add_gradients(meta.grad, value)
 
     def retain(self, tensor: Tensor, value: Tensor) -> None:
-        tensor.need_meta().grad = value
+        meta = tensor.need_meta()
+        meta.grad = value if meta.grad is None else add_gradients(meta.grad, value)
 
 
 ARRAYS, TENSORS = ArrayValues(), TensorValues()

@@ -39,6 +39,8 @@ class AccumulateGrad(Node):
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
         variable = self.variable
+        if grads[0] is None:
+            return ()
         with self.lock:  # backward in another thread may be adding to this leaf as well
             values.accumulate(variable, grads[0])
         hooks = variable._post_accumulate_grad_hooks

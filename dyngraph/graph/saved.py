@@ -10,7 +10,7 @@ class Saving(Protocol):
 
     saved: tuple[Any, ...] | None
 
-    def unpack(self, position: int) -> Any: ...
+    def show(self, position: int) -> Any: ...
 
 
 class SavedTensor:
@@ -25,7 +25,7 @@ class SavedTensor:
 
     def __init__(self, node: Saving | None = None, position: int = 0) -> None:
         if node is None:
-            raise TypeError(
+            raise RuntimeError(
                 "Trying to create a SavedTensor object from Python is forbidden. Nodes make them: "
                 "see node._raw_saved_<field>."
             )
@@ -34,7 +34,7 @@ class SavedTensor:
 
     def unpack(self) -> Any:
         """The saved tensor with its history; raises once the graph is freed or the value changed."""
-        return self._node.unpack(self._position)
+        return self._node.show(self._position)
 
     @property
     def data(self) -> Any:

@@ -57,9 +57,8 @@ class MoveNode(Node):
         (grad,) = grads
         if grad is None:
             return (None,)
-        if values.recorded:
-            return (_move(grad, self.source_dtype, self.source),)
-        return (_move_array(grad, self.source_dtype, self.source),)
+        moved = _move(values.wrap(grad), self.source_dtype, self.source)
+        return (values.unwrap(moved, None, self.name()),)
 
     def output_metadata(self) -> tuple[InputMetadata, ...]:
         ((shape, dtype),) = self.outputs
@@ -67,14 +66,13 @@ class MoveNode(Node):
         return (InputMetadata(shape, dtypes.of(dtype), device),)
 
 
-def _move_array(array: Any, dtype: Any, place: Any) -> Any:
-    return jax.device_put(array if array.dtype == dtype else _cast_array(array, dtype=dtype), place)
-
-
 def _move(tensor: Tensor, dtype: Any, place: Any) -> Tensor:
     """A copy on another device, recorded where it has a gradient."""
     flags = modes.local.flags
-    array = _move_array(tensor._cell.array, dtype, place)
+    array = tensor._cell.array
+    if array.dtype != dtype:
+        array = _cast_array(array, dtype=dtype)
+    array = jax.device_put(array, place)
     result = new_tensor(Storage(array, None if flags & modes.INFERENCE else 0))
     if flags == modes.GRAD and tensor._edge is not None and result.dtype.is_differentiable:
         result._edge = (MoveNode(tensor, array), 0)

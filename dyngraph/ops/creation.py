@@ -100,7 +100,7 @@ def check_tensor(where: str, input: Any) -> None:
         )
 
 
-def _number(where: str, name: str, value: Any) -> Any:
+def number(where: str, name: str, value: Any) -> Any:
     """A Python number from a number or a tensor of one element."""
     if isinstance(value, (Tensor, jax.Array, np.ndarray, np.generic)) and value.ndim == 0:
         return value.item()
@@ -232,7 +232,7 @@ def scalar_tensor(
     tensor(3.)
     """
     wanted = dtypes.get_default_dtype() if dtype is None else dtype
-    value = _number("scalar_tensor", "s", s)
+    value = number("scalar_tensor", "s", s)
     return _from_data("scalar_tensor", value, wanted, place_of(device), requires_grad)
 
 
@@ -279,7 +279,7 @@ def _filled(shape: Any, value: int, dtype: Any, place: Any, requires_grad: bool)
 def _full(
     where: str, shape: Any, fill_value: Any, dtype: Any, place: Any, requires_grad: bool
 ) -> Tensor:
-    value = _number(where, "fill_value", fill_value)
+    value = number(where, "fill_value", fill_value)
     wanted = dtype_of_number(type(value)) if dtype is None else dtypes.as_dtype(dtype)
     array = _filler(shape, wanted.dtype, place, None)(fit_numbers(value, wanted))
     return wrap(array, requires_grad=requires_grad)
@@ -424,7 +424,7 @@ def arange(
         raise TypeError("arange() missing 1 required positional argument: 'end'")
     start = 0 if start is UNSET else start
     bounds = [("start", start), ("end", end), ("step", step)]
-    start, end, step = numbers = [_number("arange", name, v) for name, v in bounds]
+    start, end, step = numbers = [number("arange", name, v) for name, v in bounds]
     if not all(isinstance(v, (int, float)) for v in numbers):
         raise RuntimeError("arange() expects real numbers, got complex ones.")
     if step == 0:
@@ -438,6 +438,10 @@ def arange(
     integers = all(isinstance(v, int) for v in numbers)
     inferred = dtypes.default_int() if integers else dtypes.get_default_dtype()
     wanted = inferred if dtype is None else dtypes.as_dtype(dtype)
+    if wanted == dtypes.bool:
+        raise NotImplementedError(
+            "arange() counts in numbers, not in bool. Compare the result with 0."
+        )
     count = -((start - end) // step) if integers else math.ceil((end - start) / step)
     if not integers or count == 0 or wanted.is_differentiable:
         return _from_host(start + step * np.arange(count), wanted, device, requires_grad)
@@ -459,7 +463,7 @@ def _from_host(values: Any, dtype: dtypes.dtype, device: Any, requires_grad: boo
 
 def _line(where: str, start: Any, end: Any, steps: Any) -> np.ndarray:
     """`steps` numbers from `start` to `end`, counted from both ends as PyTorch does."""
-    start, end = _number(where, "start", start), _number(where, "end", end)
+    start, end = number(where, "start", start), number(where, "end", end)
     count = operator.index(steps)
     if count < 0:
         raise RuntimeError(f"number of steps must be non-negative, got {count} (negative)")

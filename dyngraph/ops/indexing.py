@@ -588,7 +588,9 @@ def _check_along(where: str, index: Any, dim: int, self_shape: Any, src_shape: A
 def _grid(index: Any, dim: int) -> tuple[Any, ...]:
     """Positions that run along every dim but `dim`, where they are those of `index`."""
     return tuple(
-        index if d == dim else jnp.arange(n).reshape([-1 if d == e else 1 for e in range(index.ndim)])
+        index
+        if d == dim
+        else jnp.arange(n).reshape([-1 if d == e else 1 for e in range(index.ndim)])
         for d, n in enumerate(index.shape)
     )
 
@@ -688,8 +690,8 @@ _scatter = define(
 def scatter(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
     """A copy of `input` with `src` at `index` along `dim`: what `gather` reads, written.
 
-    `out[index[i, j], j] = src[i, j]` for `dim=0`; `src` is a tensor of at least the size of `index`,
-    or a number (also as `value`). Which of several values for one place stays is not specified.
+    `out[index[i, j], j] = src[i, j]` for `dim=0`; `src` is a tensor, at least of the size of
+    `index`, or a number (also as `value`). Which of several values for one place stays is not specified.
     Raises RuntimeError where the index does not fit or is out of bounds.
 
     >>> dg.zeros(2, 3).scatter(1, dg.tensor([[2], [0]]), 1.0)
@@ -846,8 +848,7 @@ def _among_factors(
     grad: Any, self: Any, index: Any, src: Any, result: Any, dim: int, include_self: bool
 ) -> tuple[Any, Any]:
     """Gradients of a product, by division; a factor 0 is left out of the product first."""
-    whole, src = src, jnp.atleast_1d(src)[_box(jnp.atleast_1d(index).shape)].reshape(index.shape)
-    del whole
+    src = jnp.atleast_1d(src)[_box(jnp.atleast_1d(index).shape)].reshape(index.shape)
     self_1 = jnp.where(self == 0, 1, self)
     without = _reduce_into(self_1, index, src, dim, "prod", include_self)
     of_self = _unless_replaced(grad * without / self_1, index, dim, include_self)
@@ -1046,16 +1047,14 @@ _index_fill = define(
     signature="self, index, value, dim",
     self=lambda grad, index, dim: _update_rows(grad, index, dim, jnp.zeros((), grad.dtype)),
     index=None,
-    value=lambda grad, index, dim: (
-        grad - _update_rows(grad, index, dim, jnp.zeros((), grad.dtype))
-    ),
+    value=lambda grad, index, dim: grad - _update_rows(grad, index, dim, jnp.zeros((), grad.dtype)),
 )
 
 
 def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
     """A copy of `input` with the slices at `index` along `dim` filled with `value`.
 
-    `value` is a number or a tensor without dims. Raises IndexError where the index is out of bounds.
+    `value` is a number or a tensor without dims. IndexError where the index is out of bounds.
 
     >>> dg.zeros(2, 2).index_fill(1, dg.tensor([-1]), 3.0)
     tensor([[0., 3.],
@@ -1134,9 +1133,9 @@ def take(input: Tensor, index: Any) -> Tensor:
 def _spread(shape: Sequence[int], other: Sequence[int], dim: int) -> tuple[int, ...]:
     """`shape` broadcast with `other` in every dim but `dim`."""
     free = [1 if d == dim else n for d, n in enumerate(other)]
-    return tuple(np.broadcast_shapes([1 if d == dim else n for d, n in enumerate(shape)], free)[:dim]
-                 + (shape[dim],)
-                 + np.broadcast_shapes([1 if d == dim else n for d, n in enumerate(shape)], free)[dim + 1 :])
+    own = [1 if d == dim else n for d, n in enumerate(shape)]
+    whole = np.broadcast_shapes(own, free)
+    return (*whole[:dim], shape[dim], *whole[dim + 1 :])
 
 
 def _take_along_dim_kernel(self: Any, indices: Any, *, dim: int) -> Any:
@@ -1146,7 +1145,9 @@ def _take_along_dim_kernel(self: Any, indices: Any, *, dim: int) -> Any:
             f"but got {self.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
     whole = jnp.broadcast_to(self, _spread(self.shape, indices.shape, dim))
-    return _get_along(whole, jnp.broadcast_to(indices, _spread(indices.shape, self.shape, dim)), dim)
+    return _get_along(
+        whole, jnp.broadcast_to(indices, _spread(indices.shape, self.shape, dim)), dim
+    )
 
 
 def _take_along_dim_grad(grad: Any, indices: Any, self_shape: Any, dim: int) -> Any:
@@ -1248,7 +1249,7 @@ def masked_select(input: Tensor, mask: Any) -> Tensor:
     values = on_host("masked_select", mask)
     if values.dtype != bool:
         raise RuntimeError(
-            f"masked_select: expected BoolTensor for mask, got {values.dtype}. Convert it by .bool()."
+            f"masked_select: expected BoolTensor for mask, got {values.dtype}. Use mask.bool()."
         )
     shape = np.broadcast_shapes(array_of(input).shape, values.shape)
     positions = np.flatnonzero(np.broadcast_to(values, shape))
@@ -1289,7 +1290,7 @@ def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
         count = int(np.broadcast_to(np.asarray(array), shape).sum())
         if count > values.size:
             raise RuntimeError(
-                "masked_scatter: expected self.numel() <= source.numel() at the places of the mask, "
+                "masked_scatter: source has too few elements for the places of the mask, "
                 f"got {count} places and {values.size} elements"
             )
     return _masked_scatter(input, mask, source)
@@ -1301,8 +1302,8 @@ def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where the input is not zero: one row of positions an element, (count, ndim).
 
-    With `as_tuple`, one vector of positions a dim, which index the input. The result's shape depends
-    on values, so that it can't be traced.
+    With `as_tuple`, one vector of positions a dim, which index the input. The result's shape
+    depends on values, so that it can't be traced.
 
     >>> dg.nonzero(dg.tensor([0, 3, 0, 4]))
     tensor([[1],
@@ -1310,9 +1311,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """
     values = on_host("nonzero", input)
     if as_tuple:
-        return tuple(
-            _from_host(_as_int(p), input) for p in np.nonzero(np.atleast_1d(values))
-        )
+        return tuple(_from_host(_as_int(p), input) for p in np.nonzero(np.atleast_1d(values)))
     return _from_host(_as_int(np.argwhere(values)), input)
 
 
@@ -1386,9 +1385,7 @@ _sorted = define(
 )
 
 
-def sort(
-    input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
-) -> Any:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The values in order along `dim`, and where they stood: a named tuple (values, indices).
 
     Equal values always keep their order, whatever `stable` says; NaN counts as the largest.
@@ -1410,9 +1407,7 @@ _argsort = define(
 )
 
 
-def argsort(
-    input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
-) -> Tensor:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The positions that sort the input along `dim`; equal values keep their order.
 
     >>> dg.argsort(dg.tensor([3.0, 1.0, 2.0]))
@@ -1425,7 +1420,7 @@ def _topk(self: Any, *, k: int, dim: int = -1, largest: bool = True, sorted: boo
     dim = canonical_dim(dim, self.ndim)
     if not 0 <= k <= (self.shape[dim] if self.ndim else 1):
         raise RuntimeError(
-            f"selected index k out of range: got {k} for dimension {dim} of shape {list(self.shape)}"
+            f"selected index k out of range: got {k} for dim {dim} of shape {list(self.shape)}"
         )
     if self.ndim == 0:
         return self, jnp.zeros((), dtypes.default_int().dtype)
@@ -1568,7 +1563,8 @@ def bucketize(
 ) -> Tensor:
     """The number of the bucket that each value falls into, between `boundaries` in order.
 
-    `boundaries[i - 1] < v <= boundaries[i]`; with `right`, `boundaries[i - 1] <= v < boundaries[i]`.
+    Number i is `boundaries[i - 1] < v <= boundaries[i]`, and with `right`,
+    `boundaries[i - 1] <= v < boundaries[i]`.
 
     >>> dg.bucketize(dg.tensor([0.5, 1.0, 9.0]), dg.tensor([1.0, 2.0]))
     tensor([0, 0, 2])

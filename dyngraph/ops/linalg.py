@@ -22,7 +22,9 @@ from dyngraph.tensor import Tensor, canonical_dim
 # --- what products share ----------------------------------------------------------------------
 
 
-def _same_dtype(self: Any, other: Any, text: str = "expected m1 and m2 to have the same dtype") -> None:
+def _same_dtype(
+    self: Any, other: Any, text: str = "expected m1 and m2 to have the same dtype"
+) -> None:
     if self.dtype != other.dtype:
         raise RuntimeError(
             f"{text}, but got: {self.dtype} != {other.dtype}. Convert one of them by .to()."
@@ -50,7 +52,9 @@ def rows(array: Any) -> Any:
 def _mm(self: Any, mat2: Any) -> Any:
     for name, matrix in (("self", self), ("mat2", mat2)):
         if matrix.ndim != 2:
-            raise RuntimeError(f"{name} must be a matrix, got a tensor of shape {list(matrix.shape)}")
+            raise RuntimeError(
+                f"{name} must be a matrix, got a tensor of shape {list(matrix.shape)}"
+            )
     _same_dtype(self, mat2)
     if self.shape[1] != mat2.shape[0]:
         raise RuntimeError(_times(self.shape, mat2.shape))
@@ -117,8 +121,8 @@ def _batched(self: Any, other: Any) -> Any:
         m, n = self.shape[-back], other.shape[-back]
         if m != n and 1 not in (m, n):
             raise RuntimeError(
-                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton "
-                f"dimension {max(self.ndim, other.ndim) - back}. The leading dims broadcast."
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
+                f"non-singleton dimension {max(self.ndim, other.ndim) - back}. The leading dims broadcast."
             )
     _same_dtype(self, other)
     return self @ other
@@ -159,7 +163,8 @@ def _mv(self: Any, vec: Any) -> Any:
 def _strict_mv(self: Any, vec: Any) -> Any:
     if self.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(
-            f"vector + matrix @ vector expected, got shapes {list(self.shape)} and {list(vec.shape)}"
+            "vector + matrix @ vector expected, got shapes "
+            f"{list(self.shape)} and {list(vec.shape)}"
         )
     return _mv(self, vec)
 
@@ -335,8 +340,8 @@ def _expanded(self: Any, shape: tuple[int, ...]) -> Any:
         n = self.shape[-back]
         if back > len(shape) or n not in (1, shape[-back]):
             raise RuntimeError(
-                f"The expanded size of the tensor ({shape[-back] if back <= len(shape) else 1}) must "
-                f"match the existing size ({n}) at non-singleton dimension {len(shape) - back}.  "
+                f"The expanded size of the tensor ({shape[-back] if back <= len(shape) else 1}) "
+                f"must match the existing size ({n}) at non-singleton dimension {len(shape) - back}.  "
                 f"Target sizes: {list(shape)}.  Tensor sizes: {list(self.shape)}"
             )
     return jnp.broadcast_to(self, shape)
@@ -450,7 +455,8 @@ def _contract(*operands: Any, equation: str) -> Any:
         if len(term) != operand.ndim:
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({len(term)}) does not match "
-                f"the number of dimensions ({operand.ndim}) for operand {i} and no ellipsis was given"
+                f"the number of dimensions ({operand.ndim}) for operand {i} and no ellipsis was "
+                "given"
             )
         for label, size in zip(term, operand.shape, strict=True):
             seen = sizes.get(label, 1)
@@ -492,9 +498,7 @@ def _einsum_operator(count: int) -> Callable[..., Any]:
             return transposed(of_one, shape, grad)
 
         others = [n for n in names if n != names[place]]
-        return with_parameters(
-            transpose, ["grad", f"{names[place]}_shape", "equation", *others]
-        )
+        return with_parameters(transpose, ["grad", f"{names[place]}_shape", "equation", *others])
 
     return define(
         "einsum",
@@ -506,12 +510,12 @@ def _einsum_operator(count: int) -> Callable[..., Any]:
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
-    """Products summed over the subscripts that `equation` leaves out: `"ij,jk->ik"` multiplies matrices.
+    """Products, summed over the subscripts that the result of `equation` leaves out.
 
-    Without `->` the result has the subscripts that occur once, in alphabetical order; `...` stands
-    for any dims. The operands may come as a list, and each may be followed by a list of ints instead
-    of an equation: `einsum(a, [0, 1], b, [1, 2], [0, 2])`. Raises RuntimeError where operands don't
-    fit the equation.
+    `"ij,jk->ik"` multiplies matrices. Without `->` the result has the subscripts that occur once, in
+    alphabetical order; `...` stands for any dims. The operands may come as a list, and instead of an
+    equation each may be followed by a list of ints: `einsum(a, [0, 1], b, [1, 2], [0, 2])`. Raises
+    RuntimeError where operands don't fit the equation.
 
     >>> dg.einsum("i,i->", dg.tensor([1.0, 2.0]), dg.tensor([3.0, 4.0]))
     tensor(11.)
@@ -553,7 +557,8 @@ def _tensordot(a: Any, b: Any, *, dims: Any) -> Any:
         first, second = ([d] if isinstance(d, int) else d for d in dims)
         if len(first) != len(second):
             raise RuntimeError(
-                f"both dimension lists should have same length, got {list(first)} and {list(second)}"
+                "both dimension lists should have same length, got "
+                f"{list(first)} and {list(second)}"
             )
         pairs = [
             (canonical_dim(m, a.ndim), canonical_dim(n, b.ndim))

@@ -165,7 +165,7 @@ def _check_range(array: np.ndarray, target: dtypes.dtype) -> None:
 
 def _refuse_range(target: dtypes.dtype) -> None:
     hint = ""
-    if target == dtypes.int32:
+    if target == dtypes.int32 == dtypes.default_int():
         hint = " 64-bit integers need jax.config.update('jax_enable_x64', True)."
     raise RuntimeError(f"value cannot be converted to type {target.name} without overflow.{hint}")
 
@@ -184,4 +184,5 @@ NUMBERS: dict[type, Callable[[], dtypes.dtype]] = {
 
 def _narrow(numpy_dtype: Any) -> dtypes.dtype:
     """The dtype as JAX can hold it: 32-bit for 64-bit ones while x64 is off."""
-    return dtypes.of(np.dtype(jax.dtypes.canonicalize_dtype(numpy_dtype)))
+    native = numpy_dtype.newbyteorder("=")
+    return dtypes.of(np.dtype(jax.dtypes.canonicalize_dtype(native)))

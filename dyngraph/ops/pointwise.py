@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.scipy import special
 
+from dyngraph import dtypes
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
 
@@ -103,9 +104,17 @@ mul = define(
     """,
 )
 
+
+
+def _divide(self: Any, other: Any) -> Any:
+    if not any(jnp.issubdtype(jnp.result_type(x), jnp.inexact) for x in (self, other)):
+        self = jnp.asarray(self).astype(dtypes.get_default_dtype().dtype)
+    return jnp.true_divide(self, other)
+
+
 true_divide = define(
     "div",
-    lambda self, other: jnp.true_divide(self, other),
+    lambda self, other: _divide(self, other),
     self=lambda grad, other: grad / jnp.conj(other),
     other=lambda grad, self, other: -grad * jnp.conj(self / other / other),
     doc="""The quotient; integers give floating point.
@@ -201,10 +210,17 @@ def _power_of_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
 _pow = define(
     "pow",
     lambda self, exponent: jnp.power(self, exponent),
+    node="PowBackward1",
     self=_power_of_self,
     exponent=_power_of_exponent,
 )
-_square = define(
+_pow_number = define(
+    "pow",
+    lambda self, exponent: jnp.power(self, exponent),
+    self=_power_of_self,
+    exponent=None,
+)
+_pow_integer = define(
     "pow",
     lambda self, *, exponent: lax.integer_pow(self, exponent),
     self=lambda grad, self, exponent: (
@@ -226,11 +242,12 @@ def pow(input: Any, exponent: Any) -> Tensor:
     kind = type(exponent)
     if (kind is int or kind is float) and isinstance(input, Tensor):
         if exponent in _INTEGER_POWERS and input._cell.array.dtype.kind not in "iub":
-            return _square(input, int(exponent))
+            return _pow_integer(input, int(exponent))
         if kind is int and exponent < 0 and input._cell.array.dtype.kind in "iu":
             raise RuntimeError(
                 "Integers to negative integer powers are not allowed. Convert the base by .float()."
             )
+        return _pow_number(input, exponent)
     return _pow(input, exponent)
 
 
@@ -1740,7 +1757,7 @@ __all__ = [
     "xlogy",
 ]
 
-METHODS = tuple(
-    n for n in __all__ if n not in ("celu", "complex", "polar", "rsub", "selu", "where")
-)
+_FUNCTIONS_ONLY = ("celu", "complex", "imag", "polar", "real", "rsub", "selu", "where")
+METHODS = tuple(n for n in __all__ if n not in _FUNCTIONS_ONLY)
 """The functions of this file that are methods of Tensor too."""
+PROPERTIES = {"real": real, "imag": imag}

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import dtypes
-from dyngraph.ops.creation import UNSET, check_tensor, place_like, place_of, read_size
+from dyngraph.ops.creation import UNSET, check_tensor, number, place_like, place_of, read_size
 from dyngraph.random import Generator, default_generator, fold
 from dyngraph.tensor import Tensor, wrap
 
@@ -241,6 +241,10 @@ def randperm(
     """
     (count,) = read_size("randperm", (n,))
     wanted = dtypes.default_int() if dtype is None else dtypes.as_dtype(dtype)
+    if count and not wanted.is_differentiable and count - 1 > dtypes.iinfo(wanted).max:
+        raise RuntimeError(
+            f"{wanted.name} does not hold the numbers up to {count - 1}. Pass a wider dtype."
+        )
     draw = _run(_permutation, generator, place_of(device), count, wanted.dtype)
     return wrap(draw(), requires_grad=requires_grad)
 
@@ -270,7 +274,7 @@ def normal(
             "normal() takes numbers and a size, or a tensor of means or deviations and no size."
         )
     if tensors:
-        shape = np.broadcast_shapes(*(t.shape for t in tensors))
+        shape = _broadcast(*(t.shape for t in tensors))
         wanted, place = _drawn_dtype("normal", tensors[0].dtype), None
     else:
         shape, wanted = read_size("normal", (size,)), _drawn_dtype("normal", dtype)
@@ -284,6 +288,15 @@ def normal(
     if isinstance(std, Tensor):
         _expect(valid, "normal expects all elements of std >= 0.0")
     return wrap(drawn, requires_grad=requires_grad)
+
+
+def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise RuntimeError(
+            f"normal() needs mean and std of shapes that broadcast, got {[*map(list, shapes)]}."
+        ) from None
 
 
 def _both(place: Any) -> Any:
@@ -397,6 +410,7 @@ def bernoulli(
     array = input._cell.array
     probability = array
     if p is not None:
+        p = number("bernoulli", "p", p)
         if not 0 <= p <= 1:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
         probability = np.float32(p)

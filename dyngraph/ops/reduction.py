@@ -616,6 +616,11 @@ def equal(input: Any, other: Any) -> bool:
 
 def contains(input: Any, element: Any) -> bool:
     """Whether an element of the tensor equals `element`: Python's `element in tensor`."""
+    if not isinstance(element, (Tensor, int, float, complex)):
+        raise RuntimeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+            f"{type(element).__name__}"
+        )
     return bool(any(pointwise.eq(input, element)))
 
 
