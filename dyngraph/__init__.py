@@ -347,6 +347,15 @@ from dyngraph.ops.shape import (
 from dyngraph.printing import (
     set_printoptions as set_printoptions,
 )
+from dyngraph.random import (
+    Generator as Generator,
+    default_generator as default_generator,
+    get_rng_state as get_rng_state,
+    initial_seed as initial_seed,
+    manual_seed as manual_seed,
+    seed as seed,
+    set_rng_state as set_rng_state,
+)
 from dyngraph.tensor import (
     Size as Size,
     Tensor as Tensor,
@@ -358,6 +367,7 @@ from dyngraph.tensor import (
 )
 
 __all__ = [
+    "Generator",
     "Size",
     "Tensor",
     "abs",
@@ -443,6 +453,7 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "default_generator",
     "deg2rad",
     "device",
     "diag",
@@ -492,6 +503,7 @@ __all__ = [
     "gather",
     "ge",
     "get_default_dtype",
+    "get_rng_state",
     "greater",
     "greater_equal",
     "group_norm",
@@ -508,6 +520,7 @@ __all__ = [
     "index_put",
     "index_select",
     "inference_mode",
+    "initial_seed",
     "inner",
     "int16",
     "int32",
@@ -552,6 +565,7 @@ __all__ = [
     "logspace",
     "logsumexp",
     "lt",
+    "manual_seed",
     "masked_fill",
     "masked_scatter",
     "masked_select",
@@ -623,11 +637,13 @@ __all__ = [
     "scatter_add",
     "scatter_reduce",
     "searchsorted",
+    "seed",
     "select",
     "selu",
     "set_default_dtype",
     "set_grad_enabled",
     "set_printoptions",
+    "set_rng_state",
     "sgn",
     "sigmoid",
     "sign",

@@ -42,7 +42,8 @@ def scalar_array(value: Any) -> jax.Array:
     array = _scalars.get(key)
     if array is None or value == 0 or value != value:  # 0.0 and -0.0 are one key, NaN is none
         try:
-            array = jnp.asarray(value)
+            with jax.ensure_compile_time_eval():  # a tracer must not stay in the table
+                array = jnp.asarray(value)
         except OverflowError:
             raise OverflowError(
                 f"the integer {value} does not fit 32 bits, which JAX uses while x64 is off. Call "
@@ -193,11 +194,9 @@ _RECORD_MANY = """
         node.outputs = attach(node, out, results)"""
 
 _RECORD = """
-    if flags == GRAD and ({any_edge}):
-        needs = 0{edges}
-        plan = kernel.plans[needs]
-        if plan.by_shape:
-            plan = plan.select({xs})
+    if flags == GRAD and {any_edge}:
+        {edges}
+        plan = kernel.plans[needs]{select}
         node = new(node_class)
         node.plan = plan
         node.edges = ({ns},)
@@ -206,12 +205,21 @@ _RECORD = """
         if pick is None:
             node.saved = node.owners = node.versions = ()
         else:
-            node.saved = pick({xs}, {out})
-            node.owners = pick({cs}, {cell})
-            node.versions = versions = pick({vs}, {zero})
-            if None in versions:
+            node.saved, node.owners, node.versions = pick({xs}, {cs}, {vs}, {out}, {cell})
+            if None in node.versions:
                 refuse_inference(where)
         node.sequence_nr = next(creation_numbers)"""
+
+_SELECT = """
+        if plan.by_shape:
+            plan = plan.select({xs})"""
+
+_RECORD_LIKE = """
+        node.outputs = (n{i}[0].outputs[n{i}[1]],)
+        result._edge = (node, 0)"""
+
+_ONLY_EDGE = """needs = 1
+        n{i} = leaf_edge({p}) if e{i} is LEAF else e{i}"""
 
 _EDGE = """
         if e{i} is None:
@@ -277,24 +285,35 @@ def write_dispatcher(
     parts.append(_WRAP_MANY if many else _WRAP_ONE)
     if recorded:
         places = [inputs.index(p) for p in recorded]
-        edges = "".join(
-            _EDGE.format(i=i, bit=1 << bit, p=inputs[i]) for bit, i in enumerate(places)
-        )
-        zero = "*[0] * len(out)" if many else "0"
+        if len(places) == 1:
+            edges = _ONLY_EDGE.format(i=places[0], p=recorded[0])
+        else:
+            edges = "needs = 0" + "".join(
+                _EDGE.format(i=i, bit=1 << bit, p=inputs[i]) for bit, i in enumerate(places)
+            )
+        by_hand = all(n in spec.rules for n in spec.differentiable)
         parts.append(
             _RECORD.format(
-                any_edge=" or ".join(f"e{i} is not None" for i in places),
+                any_edge=f"e{places[0]} is not None"
+                if len(places) == 1
+                else f"({' or '.join(f'e{i} is not None' for i in places)})",
                 edges=edges,
                 ns=", ".join(f"n{i}" for i in places),
                 xs=joined("x"),
                 cs=joined("c"),
                 vs=joined("v"),
-                out="*out" if many else "out",
-                cell="*cells" if many else "cell",
-                zero=zero,
+                out="out",
+                cell="cells" if many else "cell",
+                select="" if by_hand else _SELECT.format(xs=joined("x")),
             )
         )
-        parts.append(_RECORD_MANY if many else _RECORD_ONE)
+        parts.append(
+            _RECORD_MANY
+            if many
+            else _RECORD_LIKE.format(i=places[0])
+            if spec.elementwise
+            else _RECORD_ONE
+        )
     if not many:
         parts.append("\n    return result\n")
     elif result_type is None:

@@ -35,6 +35,7 @@ class OperatorSpec:
 
     __slots__ = (
         "differentiable",
+        "elementwise",
         "function",
         "inputs",
         "name",
@@ -55,6 +56,7 @@ class OperatorSpec:
         rules: Mapping[str, Rule | None] | None = None,
         outputs: Sequence[str] | None = None,
         node_name: str | None = None,
+        elementwise: bool = False,
     ) -> None:
         rules = rules or {}
         self.name = name
@@ -63,6 +65,7 @@ class OperatorSpec:
         self.statics = tuple(statics)
         self.outputs = tuple(outputs) if outputs is not None else None
         self.node_name = node_name or _node_name(name)
+        self.elementwise = elementwise
         unknown = [n for n in rules if n not in self.inputs]
         if unknown:
             raise TypeError(f"{name} has a rule for {unknown}, but its inputs are {self.inputs}")
@@ -350,13 +353,25 @@ def _node_name(name: str) -> str:
 
 def _picker(
     inputs: int, spec: OperatorSpec, sources: tuple[int, ...]
-) -> Callable[..., tuple[Any, ...]] | None:
-    """A function that selects `sources` from its arguments, written out: the fastest there is."""
+) -> Callable[..., tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]] | None:
+    """A function that selects `sources` from values, owners and versions; written out, for speed.
+
+    Its arguments are the values, owners and versions of all inputs, then the output, or the outputs,
+    and their owners. Outputs are at version 0: they are new.
+    """
     if not sources:
         return None
-    single = spec.outputs is None
-    arguments = [*(f"v{i}" for i in range(inputs)), "result" if single else "*outputs"]
-    chosen = [
-        f"v{i}" if i < inputs else "result" if single else f"outputs[{i - inputs}]" for i in sources
-    ]
-    return eval(f"lambda {', '.join(arguments)}: ({', '.join(chosen)},)")
+    def select(letter: str, output: str) -> str:
+        many = spec.outputs is not None
+        chosen = [
+            f"{letter}{i}" if i < inputs else f"{output}[{i - inputs}]" if many else output
+            for i in sources
+        ]
+        return f"({', '.join(chosen)},)"
+
+    arguments = [f"{letter}{i}" for letter in "xcv" for i in range(inputs)]
+    versions = ", ".join(f"v{i}" if i < inputs else "0" for i in sources)
+    return eval(
+        f"lambda {', '.join([*arguments, 'out', 'cell'])}: "
+        f"({select('x', 'out')}, {select('c', 'cell')}, ({versions},))"
+    )

@@ -51,10 +51,10 @@ def set_printoptions(
     PyTorch every call sets it anew, and None lets the values decide. Raises ValueError for an
     unknown profile.
 
-    >>> set_printoptions(precision=2)
-    >>> format_array(np.array([1.23456]), indent=0)
-    '[1.23]'
-    >>> set_printoptions(profile="default")
+    >>> dg.set_printoptions(precision=2)
+    >>> dg.tensor([1.23456])
+    tensor([1.23])
+    >>> dg.set_printoptions(profile="default")
     """
     if profile is not None and profile not in _PROFILES:
         raise ValueError(f"unknown profile {profile!r}. Use one of {', '.join(_PROFILES)}.")

@@ -22,6 +22,7 @@ from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.hooks import HookList, RemovableHandle
 from dyngraph.graph.node import Edge, GradientEdge, Node
 from dyngraph.storage import Storage
+from dyngraph.tracing import Tracer
 
 LEAF: Edge = (None, -1)
 """The edge of a leaf that requires grad: its accumulator is made when an operator needs it."""
@@ -575,7 +576,7 @@ class Tensor:
             suffixes.append("requires_grad=True")
         elif self.grad_fn is not None:
             suffixes.append(f"grad_fn={self.grad_fn!r}")
-        if isinstance(array, jax.core.Tracer):
+        if isinstance(array, Tracer):
             return f"tensor({', '.join([str(array), *suffixes])})"
         return printing.format_tensor(np.asarray(array), suffixes=suffixes)
 

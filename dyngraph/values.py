@@ -22,6 +22,7 @@ from dyngraph.kernels import BackwardPlan, OperatorSpec, Target
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
+from dyngraph.tracing import Tracer
 
 SMALL_BYTES = 1 << 20
 """Up to which size gradients that meet may wait for each other."""
@@ -149,7 +150,7 @@ def check_gradient(tensor: Any, like: jax.Array | None, where: str) -> Tensor:
 
 def place_like(array: Any, like: Any) -> Any:
     """`array` on the device of `like`; a tracer stays what it is."""
-    if isinstance(array, jax.core.Tracer) or isinstance(like, jax.core.Tracer):
+    if isinstance(array, Tracer) or isinstance(like, Tracer):
         return array
     return array if array.sharding == like.sharding else jax.device_put(array, like.sharding)
 

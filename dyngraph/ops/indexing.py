@@ -677,13 +677,26 @@ def _scatter_kernel(self: Any, index: Any, src: Any, *, dim: int) -> Any:
     return _update_along(self, index, dim, src)
 
 
+def _without_places(grad: Any, index: Any, dim: int) -> Any:
+    return _update_along(grad, index, dim, jnp.zeros((), grad.dtype))
+
+
 # The rule for `src` is JAX's: of values written to one place, the one that stays has the gradient.
 _scatter = define(
     "scatter",
     _scatter_kernel,
     signature="self, index, src, dim",
-    self=lambda grad, index, dim: _update_along(grad, index, dim, jnp.zeros((), grad.dtype)),
+    self=_without_places,
     index=None,
+)
+_scatter_number = define(
+    "scatter",
+    _scatter_kernel,
+    signature="self, index, src, dim",
+    node="ScatterBackward1",
+    self=_without_places,
+    index=None,
+    src=None,
 )
 
 
@@ -703,7 +716,9 @@ def scatter(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any 
     shape = array_of(input).shape
     dim = canonical_dim(dim, len(shape))
     _check_values(index, dim, shape)
-    return _scatter(input, index, value if src is None else src, dim)
+    values = value if src is None else src
+    run = _scatter_number if isinstance(values, (int, float, complex)) else _scatter
+    return run(input, index, values, dim)
 
 
 def _scatter_add_kernel(self: Any, index: Any, src: Any, *, dim: int) -> Any:
@@ -1041,13 +1056,25 @@ def _index_fill_kernel(self: Any, index: Any, value: Any, *, dim: int) -> Any:
     return _update_rows(self, index, dim, value)
 
 
-_index_fill = define(
+def _without_rows(grad: Any, index: Any, dim: int) -> Any:
+    return _update_rows(grad, index, dim, jnp.zeros((), grad.dtype))
+
+
+_fill_rows: dict[str, Any] = {"self": _without_rows, "index": None}
+_index_fill_number = define(
     "index_fill",
     _index_fill_kernel,
     signature="self, index, value, dim",
-    self=lambda grad, index, dim: _update_rows(grad, index, dim, jnp.zeros((), grad.dtype)),
-    index=None,
-    value=lambda grad, index, dim: grad - _update_rows(grad, index, dim, jnp.zeros((), grad.dtype)),
+    **_fill_rows,
+    value=None,
+)
+_index_fill_tensor = define(
+    "index_fill",
+    _index_fill_kernel,
+    signature="self, index, value, dim",
+    node="IndexFillBackward1",
+    **_fill_rows,
+    value=lambda grad, index, dim: grad - _without_rows(grad, index, dim),
 )
 
 
@@ -1066,7 +1093,8 @@ def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
     bad = outside(index, -size, size)
     if bad is not None:
         raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
-    return _index_fill(input, index, value, dim)
+    run = _index_fill_tensor if isinstance(value, Tensor) else _index_fill_number
+    return run(input, index, value, dim)
 
 
 def _index_copy_kernel(self: Any, index: Any, source: Any, *, dim: int) -> Any:
@@ -1079,7 +1107,7 @@ _index_copy = define(
     "index_copy",
     _index_copy_kernel,
     signature="self, index, source, dim",
-    self=lambda grad, index, dim: _update_rows(grad, index, dim, jnp.zeros((), grad.dtype)),
+    self=_without_rows,
     index=None,
 )
 
@@ -1211,20 +1239,31 @@ def _masked_fill(self: Any, mask: Any, value: Any) -> Any:
     return jnp.where(mask, value.astype(self.dtype), self)
 
 
-masked_fill = define(
+_fill_rules: dict[str, Any] = {
+    "self": lambda grad, mask: jnp.where(mask, jnp.zeros((), grad.dtype), grad),
+    "mask": None,
+}
+_masked_fill_number = define("masked_fill", _masked_fill, **_fill_rules, value=None)
+_masked_fill_tensor = define(
     "masked_fill",
     _masked_fill,
-    self=lambda grad, mask: jnp.where(mask, jnp.zeros((), grad.dtype), grad),
-    mask=None,
+    node="MaskedFillBackward1",
+    **_fill_rules,
     value=lambda grad, mask: jnp.where(mask, grad, jnp.zeros((), grad.dtype)),
-    doc="""The input with `value`, a number or a tensor without dims, wherever `mask` is True.
+)
+
+
+def masked_fill(input: Tensor, mask: Any, value: Any) -> Tensor:
+    """The input with `value`, a number or a tensor without dims, wherever `mask` is True.
 
     `mask`, of booleans, broadcasts with the input. Raises RuntimeError for any other dtype.
 
     >>> dg.ones(3).masked_fill(dg.tensor([True, False, True]), 0.0)
     tensor([0., 1., 0.])
-    """,
-)
+    """
+    run = _masked_fill_tensor if isinstance(value, Tensor) else _masked_fill_number
+    return run(input, mask, value)
+
 
 _masked_select = define(
     "masked_select",

@@ -122,7 +122,8 @@ def _batched(self: Any, other: Any) -> Any:
         if m != n and 1 not in (m, n):
             raise RuntimeError(
                 f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
-                f"non-singleton dimension {max(self.ndim, other.ndim) - back}. The leading dims broadcast."
+                f"non-singleton dimension {max(self.ndim, other.ndim) - back}, as leading dims "
+                "broadcast."
             )
     _same_dtype(self, other)
     return self @ other
@@ -341,8 +342,8 @@ def _expanded(self: Any, shape: tuple[int, ...]) -> Any:
         if back > len(shape) or n not in (1, shape[-back]):
             raise RuntimeError(
                 f"The expanded size of the tensor ({shape[-back] if back <= len(shape) else 1}) "
-                f"must match the existing size ({n}) at non-singleton dimension {len(shape) - back}.  "
-                f"Target sizes: {list(shape)}.  Tensor sizes: {list(self.shape)}"
+                f"must match the existing size ({n}) at non-singleton dimension "
+                f"{len(shape) - back}.  Target sizes: {list(shape)}.  Tensor sizes: {list(self.shape)}"
             )
     return jnp.broadcast_to(self, shape)
 
@@ -512,10 +513,10 @@ def _einsum_operator(count: int) -> Callable[..., Any]:
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Products, summed over the subscripts that the result of `equation` leaves out.
 
-    `"ij,jk->ik"` multiplies matrices. Without `->` the result has the subscripts that occur once, in
-    alphabetical order; `...` stands for any dims. The operands may come as a list, and instead of an
-    equation each may be followed by a list of ints: `einsum(a, [0, 1], b, [1, 2], [0, 2])`. Raises
-    RuntimeError where operands don't fit the equation.
+    `"ij,jk->ik"` multiplies matrices. Without `->` the result has the subscripts that occur once,
+    in alphabetical order; `...` stands for any dims. The operands may come as a list, and instead
+    of an equation each may be followed by a list of ints: `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+    Raises RuntimeError where operands don't fit the equation.
 
     >>> dg.einsum("i,i->", dg.tensor([1.0, 2.0]), dg.tensor([3.0, 4.0]))
     tensor(11.)

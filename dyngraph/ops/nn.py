@@ -393,7 +393,7 @@ def _dropped(values: Any, key: Any, p: Any) -> Any:
     """Values times 1 / (1 - p), or 0 with probability p: linear in them, so its own derivative."""
     keep = 1 - jnp.asarray(p, np.float32)
     scale = jnp.where(keep > 0, 1 / jnp.where(keep > 0, keep, 1), 0)
-    mask = jax.random.bernoulli(key, keep, values.shape)
+    mask = jax.random.bernoulli(jax.random.wrap_key_data(key), keep, values.shape)
     return jnp.where(mask, values * scale.astype(values.dtype), 0)
 
 
@@ -406,6 +406,11 @@ _dropout = define(
     key=None,
     p=None,
 )
+
+
+def _draw() -> jax.Array:
+    """A fresh key as the integers it is made of, which are saved as any other array is."""
+    return jax.random.key_data(draw_key())
 
 
 def _check_probability(p: float) -> None:
@@ -425,7 +430,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     _check_probability(p)
     if not training or p == 0:
         return input
-    return _dropout(input, draw_key(), float(p))
+    return _dropout(input, _draw(), float(p))
 
 
 # --- normalisation ----------------------------------------------------------------------------
@@ -798,28 +803,30 @@ normalize = define(
 )
 
 
-def _cosine(x1: Any, x2: Any, eps: Any = 1e-8, *, dim: int = 1) -> Any:
-    _require_float("cosine_similarity", x1)
-    x1, x2 = jnp.broadcast_arrays(x1, x2)
-    axis = canonical_dim(dim, x1.ndim)
-    a = x1 / jnp.maximum(_safe_norm(x1, axis), eps)
-    b = x2 / jnp.maximum(_safe_norm(x2, axis), eps)
-    return (a * b).sum(axis)
+def _cosine(first: Any, second: Any, eps: Any, *, dim: int) -> Any:
+    _require_float("cosine_similarity", first)
+    first, second = jnp.broadcast_arrays(first, second)
+    axis = canonical_dim(dim, first.ndim)
+    first = first / jnp.maximum(_safe_norm(first, axis), eps)
+    second = second / jnp.maximum(_safe_norm(second, axis), eps)
+    return (first * second).sum(axis)
 
 
-cosine_similarity = define(
-    "cosine_similarity",
-    _cosine,
-    signature="x1, x2, dim=1, eps=1e-8",
-    eps=None,
-    doc="""The cosine of the angle between vectors along `dim`; other dims broadcast.
+_cosine_similarity = define(
+    "cosine_similarity", _cosine, signature="first, second, dim, eps", eps=None
+)
 
-    A norm below `eps` counts as `eps`.
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along `dim`; other dims broadcast.
+
+    A norm below `eps` counts as `eps`, so that with a vector of zeros it is 0.
 
     >>> dg.cosine_similarity(dg.tensor([[1.0, 0.0]]), dg.tensor([[1.0, 1.0]]))
     tensor([0.7071])
-    """,
-)
+    """
+    return _cosine_similarity(x1, x2, dim, eps)
+
 
 # --- padding ----------------------------------------------------------------------------------
 
@@ -1273,7 +1280,6 @@ _smooth_nll_loss = define(
     "smooth_nll_loss",
     _smooth_nll,
     signature="self, target, weight, smoothing, ignore_index, reduction",
-    node="NllLossBackward0",
     target=None,
     weight=None,
     smoothing=None,
@@ -1436,7 +1442,7 @@ def scaled_dot_product_attention(
         raise RuntimeError(
             "Explicit attn_mask should not be set when is_causal=True. Pass one of them."
         )
-    drawn = draw_key() if dropout_p > 0 else None
+    drawn = _draw() if dropout_p > 0 else None
     return _sdpa(
         query,
         key,

@@ -39,6 +39,7 @@ def define(
     returns: str | None = None,
     differentiable: bool = True,
     node: str | None = None,
+    elementwise: bool = False,
     doc: str = "",
     **rules: Rule | None,
 ) -> Callable[..., Any]:
@@ -46,7 +47,8 @@ def define(
 
     `signature` gives the public parameters where their order or defaults differ from `function`'s.
     `outputs` names the outputs of a function that returns a tuple, `returns` the named tuple that
-    carries them. `differentiable=False` is for functions without a gradient: nothing is recorded.
+    carries them. `elementwise=True` says that the output has the shape and dtype of the one input, which
+    makes recording it cheaper. `differentiable=False` is for functions without a gradient: nothing is recorded.
     Raises TypeError for a rule that names what it can't have.
     """
     parameters = inspect.signature(function).parameters.values()
@@ -60,6 +62,7 @@ def define(
         rules=rules,
         outputs=outputs,
         node_name=node,
+        elementwise=elementwise,
     )
     text, defaults, prologue = _public_signature(
         signature, [*inputs, *statics], [p.name for p in statics]

@@ -410,7 +410,7 @@ def bernoulli(
     array = input._cell.array
     probability = array
     if p is not None:
-        p = number("bernoulli", "p", p)
+        p = float(number("bernoulli", "p", p))
         if not 0 <= p <= 1:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
         probability = np.float32(p)

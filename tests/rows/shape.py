@@ -57,7 +57,7 @@ def embedded(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     return jnp.moveaxis(matrices, (-2, -1), (dim1, dim2))
 
 
-matrix, cube, vector = normal(2, 3), normal(2, 3, 4), normal(4)
+matrix, cube, vector, scalar = normal(2, 3), normal(2, 3, 4), normal(4), np.array(0.7, np.float32)
 
 ROWS = [
     OpInfo(
@@ -99,7 +99,7 @@ ROWS = [
     OpInfo("adjoint", [call(complex_normal(2, 3))], lambda x: jnp.conj(x.T)),
     OpInfo(
         "expand",
-        [call(normal(2, 1), 2, 3), call(normal(2, 1), (4, -1, 3)), call(normal(), 2)],
+        [call(normal(2, 1), 2, 3), call(normal(2, 1), (4, -1, 3)), call(scalar, 2)],
         varargs(expanded),
     ),
     OpInfo(
@@ -144,7 +144,7 @@ ROWS = [
     OpInfo("row_stack", [call([vector, vector])], jnp.vstack),
     OpInfo("dstack", [call([vector, vector]), call([matrix, matrix])], jnp.dstack),
     OpInfo("column_stack", [call([normal(2), matrix])], jnp.column_stack),
-    OpInfo("block_diag", [call(matrix, vector, normal())], linalg.block_diag),
+    OpInfo("block_diag", [call(matrix, vector, scalar)], linalg.block_diag),
     OpInfo(
         "meshgrid",
         [call(vector, normal(2), normal(3)), call([vector, normal(2)], indexing="xy")],
@@ -157,11 +157,11 @@ ROWS = [
         [call(vector, normal(2))],
         lambda x, y: jnp.stack([jnp.repeat(x, len(y)), jnp.tile(y, len(x))], 1),
     ),
-    OpInfo("atleast_1d", [call(normal()), call(matrix)], jnp.atleast_1d, second=False),
-    OpInfo("atleast_2d", [call(normal(), vector)], jnp.atleast_2d),
+    OpInfo("atleast_1d", [call(scalar), call(matrix)], jnp.atleast_1d),
+    OpInfo("atleast_2d", [call(scalar, vector)], jnp.atleast_2d),
     OpInfo(
         "atleast_3d",
-        [call(normal()), call(vector), call(matrix)],
+        [call(scalar), call(vector), call(matrix)],
         jnp.atleast_3d,
     ),
     OpInfo("split", [call(normal(5, 2), 2), call(normal(2, 5), [1, 4], 1)], in_parts),
@@ -173,7 +173,7 @@ ROWS = [
     ),
     OpInfo(
         "tensor_split",
-        [call(normal(7), 3), call(normal(2, 5), (1, 3), 1), call(normal(4), np.array([3, 1]))],
+        [call(normal(7), 3), call(normal(2, 5), (1, 3), 1), call(normal(4), np.array([1, 3]))],
         lambda x, n, dim=0: jnp.array_split(x, n if isinstance(n, int) else list(map(int, n)), dim),
         second=False,
     ),
