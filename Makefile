@@ -15,7 +15,7 @@ JAX_CACHE := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.cache/jax" \
     JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types format bench dev clean
+.PHONY: help demo test smoke lint types format stub bench dev clean
 
 help:  ## this list
 	@echo "make COMMAND, where COMMAND is one of"
@@ -49,6 +49,11 @@ format: $(VENV)/installed-dev  ## format the code and mend what ruff can mend
 	$(call say,ruff format and ruff check --fix)
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+stub: $(VENV)/installed-test  ## write dyngraph/methods.pyi anew, after an operator was added
+	$(call say,writing dyngraph/methods.pyi)
+	@$(BIN)/python -c "from dyngraph.methods import stub; print(stub(), end='')" > .methods.pyi
+	@mv .methods.pyi dyngraph/methods.pyi
 
 bench: $(VENV)/installed-bench  ## print the table of benchmarks
 	$(call say,running python -m bench)

@@ -117,13 +117,20 @@ def lstm_both_ways() -> Candidates:
     inputs, *weights = workloads.lstm_arrays()
     steps = {lib: [constant(lib, x) for x in inputs] for lib in libraries()}
     zeros = {lib: constant(lib, 0 * inputs[0]) for lib in libraries()}
-    return both_ways(lambda lib, values: workloads.lstm(lib, steps[lib], zeros[lib], values), weights)
+    return both_ways(
+        lambda lib, values: workloads.lstm(lib, steps[lib], zeros[lib], values), weights
+    )
 
 
 def gpt_both_ways() -> Candidates:
     """(c): the GPT."""
     data = {lib: [constant(lib, a) for a in workloads.gpt_batch()] for lib in libraries()}
-    return both_ways(lambda lib, values: workloads.gpt(lib, *data[lib], values), workloads.gpt_arrays())
+
+    def run(lib: Any, weights: list[Any]) -> Any:
+        symbols, targets, mask = data[lib]
+        return workloads.gpt(lib, symbols, targets, mask, weights)
+
+    return both_ways(run, workloads.gpt_arrays())
 
 
 def libraries() -> list[Any]:

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 
 from dyngraph import devices, dtypes
-from dyngraph.values import ARRAYS, TENSORS, place_like
 from dyngraph.errors import NoGradientPathError, UnusedInputError
 from dyngraph.graph import engine
 from dyngraph.graph.node import Edge, GradientEdge, Node
 from dyngraph.ops.shape import stack
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
+from dyngraph.values import ARRAYS, TENSORS, place_like
 
 Root = Tensor | GradientEdge
 Roots = Root | Sequence[Root]
@@ -131,7 +131,9 @@ def grad(
         roots, gradients, batched=is_grads_batched, create_graph=create_graph
     )
     if not wanted:
-        raise RuntimeError("`inputs` argument to `grad()` cannot be empty. Pass at least one tensor.")
+        raise RuntimeError(
+            "`inputs` argument to `grad()` cannot be empty. Pass at least one tensor."
+        )
     captures = [_capture_edge(i, position) for position, i in enumerate(wanted)]
     keep_graph = create_graph if retain_graph is None else retain_graph
 

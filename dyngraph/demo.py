@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import dyngraph as dg
-import dyngraph.nn.functional as F  # noqa: N812 - as in every PyTorch program
+import dyngraph.nn.functional as F
 
 try:
     import names

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+from jax import Device
 
 __all__ = ["device"]
 
@@ -29,13 +30,13 @@ class device:  # noqa: N801 - PyTorch's name
         if isinstance(type, device):
             self.type, self.index = type.type, type.index
             return
-        if isinstance(type, jax.Device):
+        if isinstance(type, Device):
             self.type, self.index = _PLATFORMS.get(type.platform, type.platform), _index_of(type)
             return
         if not isinstance(type, str):
             raise TypeError(
                 f"device() expects a name such as 'cpu' or 'cuda:0', got {type!r} "
-                f"({type.__class__.__name__}). Pass a string, a device or a jax.Device."
+                f"({type.__class__.__name__}). Pass a string, a device or a Device."
             )
         name, _, number = type.partition(":")
         if number and index is not None:
@@ -51,7 +52,7 @@ class device:  # noqa: N801 - PyTorch's name
         self.index = int(number) if number else index
 
     @property
-    def jax(self) -> jax.Device:
+    def jax(self) -> Device:
         """The JAX device; RuntimeError where this process has none of that kind."""
         try:
             found = jax.devices(self.type)
@@ -80,7 +81,7 @@ class device:  # noqa: N801 - PyTorch's name
         return hash((self.type, self.index))
 
 
-def _index_of(found: jax.Device) -> int | None:
+def _index_of(found: Device) -> int | None:
     position = jax.devices(found.platform).index(found)
     return None if found.platform == "cpu" and position == 0 else position
 
@@ -90,6 +91,6 @@ def of(array: jax.Array) -> device:
     return device(min(array.devices(), key=lambda d: d.id))
 
 
-def as_jax_device(value: Any) -> jax.Device | None:
+def as_jax_device(value: Any) -> Device | None:
     """The JAX device that `value` names; None stays None, which is JAX's default device."""
     return None if value is None else device(value).jax

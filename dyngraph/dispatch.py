@@ -267,7 +267,9 @@ def write_dispatcher(
         )
         if p in optional:
             nothing = f"c{i} = x{i} = None; v{i} = 0" + (f"; e{i} = None" if has_edge else "")
-            unwrap = unwrap.replace("\n    else:", f"\n    elif {p} is None:\n        {nothing}\n    else:")
+            unwrap = unwrap.replace(
+                "\n    else:", f"\n    elif {p} is None:\n        {nothing}\n    else:"
+            )
         if python_operator:
             unwrap = unwrap.replace(
                 "\n    else:",

@@ -73,7 +73,7 @@ class dtype:  # noqa: N801 - PyTorch's name
 
     def to_real(self) -> dtype:
         """The dtype of a complex dtype's parts; a real one is its own."""
-        return of(np.zeros((), self.dtype).real.dtype) if self.is_complex else self
+        return of(np.dtype(jnp.finfo(self.dtype).dtype)) if self.is_complex else self
 
     def to_complex(self) -> dtype:
         """The complex dtype whose parts have this dtype."""
@@ -85,6 +85,8 @@ class dtype:  # noqa: N801 - PyTorch's name
     def __eq__(self, other: object) -> _bool:
         if isinstance(other, dtype):
             return self.dtype == other.dtype
+        if other is None:  # which numpy takes for float64
+            return False
         try:
             return self.dtype == np.dtype(other)  # type: ignore[call-overload]
         except TypeError:
@@ -94,7 +96,7 @@ class dtype:  # noqa: N801 - PyTorch's name
         return hash(self.dtype)
 
     def __reduce__(self) -> str:
-        return _ALIASES.get(self.name, self.name)
+        return self.name
 
 
 bool = dtype(np.dtype("bool"))
@@ -112,7 +114,6 @@ float32 = float = dtype(np.dtype("float32"))
 float64 = double = dtype(np.dtype("float64"))
 complex64 = cfloat = dtype(np.dtype("complex64"))
 complex128 = cdouble = dtype(np.dtype("complex128"))
-_ALIASES: dict[str, str] = {}
 
 _PYTHON_TYPES = {_bool: bool}
 _WIDE = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}

@@ -304,7 +304,9 @@ class TracedPlan(BackwardPlan):
         outs, vjp = jax.vjp(of_needed, *(inputs[p] for p in places))
         # Note [Complex gradients]
         # PyTorch's gradient is the conjugate of JAX's cotangent; for real values both are the same.
-        grads = vjp([jnp.conj(g).astype(o.dtype) for g, o in zip(values[count:], outs, strict=True)])
+        grads = vjp(
+            [jnp.conj(g).astype(o.dtype) for g, o in zip(values[count:], outs, strict=True)]
+        )
         return [jnp.conj(g) for g in grads]
 
     def make(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
@@ -361,6 +363,7 @@ def _picker(
     """
     if not sources:
         return None
+
     def select(letter: str, output: str) -> str:
         many = spec.outputs is not None
         chosen = [

@@ -1,8 +1,13 @@
-"""The one knot: operators make tensors, and here they become the methods of Tensor."""
+"""The one knot: operators make tensors, and here they become the methods of Tensor.
+
+`methods.pyi`, by which type checkers know the methods, is what `stub()` returns; `make stub` writes
+it.
+"""
 
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +16,17 @@ from dyngraph.dispatch import write_dispatcher
 from dyngraph.ops import indexing, linalg, pointwise, reduction
 from dyngraph.tensor import Tensor
 
-FAMILIES = ("pointwise", "reduction", "shape", "indexing", "linalg", "nn", "creation", "conversion", "random")
+FAMILIES = (
+    "pointwise",
+    "reduction",
+    "shape",
+    "indexing",
+    "linalg",
+    "nn",
+    "creation",
+    "conversion",
+    "random",
+)
 
 
 def bind_operators() -> None:
@@ -57,19 +72,31 @@ def bind_python_operators() -> None:
         setattr(Tensor, f"__{name}__", python_operator(getattr(pointwise, name)))
     special: dict[str, Callable[..., Any]] = {
         "__pow__": pointwise.pow,
-        "__rpow__": lambda self, base: pointwise.pow(base, self),
+        "__rpow__": _power_of,
         "__matmul__": linalg.matmul,
-        "__rmatmul__": lambda self, other: linalg.matmul(other, self),
+        "__rmatmul__": _matrix_product_of,
         "__neg__": pointwise.neg,
         "__pos__": pointwise.positive,
         "__abs__": pointwise.abs,
         "__invert__": pointwise.bitwise_not,
-        "__round__": lambda self, decimals=0: pointwise.round(self, decimals=decimals),
+        "__round__": _rounded,
         "__getitem__": indexing.getitem,
         "__contains__": reduction.contains,
     }
     for name, function in special.items():
         setattr(Tensor, name, function)
+
+
+def _power_of(self: Tensor, base: Any) -> Tensor:
+    return pointwise.pow(base, self)
+
+
+def _matrix_product_of(self: Tensor, other: Any) -> Tensor:
+    return linalg.matmul(other, self)
+
+
+def _rounded(self: Tensor, decimals: int = 0) -> Tensor:
+    return pointwise.round(self, decimals=decimals)
 
 
 def backward(
@@ -90,6 +117,67 @@ def backward(
     tensor([2., 4.])
     """
     _backward.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+# --- the stub ---------------------------------------------------------------------------------
+
+_BUILTIN_RETURNS = ("bool", "int", "float", "str")
+
+
+def stub() -> str:
+    """The text of `methods.pyi`: a class `Methods` with the signature of everything bound here."""
+    lines = [
+        '"""Written by `make stub`; do not edit."""',
+        "",
+        "import builtins",
+        "from typing import Any",
+        "",
+        "from dyngraph.tensor import Tensor",
+        "",
+        "def python_operator(operator: Any, *, reflected: bool = False) -> Any: ...",
+        "def stub() -> str: ...",
+        "",
+        "class Methods:",
+    ]
+    bound = {n: f for n, f in vars(Tensor).items() if _is_operator(f)}
+    for name in sorted(bound):
+        member = bound[name]
+        if isinstance(member, property):
+            lines += ["    @property", f"    def {name}(self) -> Tensor: ..."]
+        else:
+            lines.append(f"    def {name}({_parameters(member)}) -> {_returned(member)}: ...")
+    return "\n".join(lines) + "\n"
+
+
+def _is_operator(member: Any) -> bool:
+    function = member.fget if isinstance(member, property) else member
+    module = getattr(function, "__module__", "")
+    return module.startswith(("dyngraph.ops.", "dyngraph.methods")) or hasattr(function, "spec")
+
+
+def _parameters(function: Callable[..., Any]) -> str:
+    written, starred = ["self"], False
+    for p in list(inspect.signature(function).parameters.values())[1:]:
+        if p.kind is p.VAR_POSITIONAL or p.kind is p.VAR_KEYWORD:
+            starred = starred or p.kind is p.VAR_POSITIONAL
+            stars = "*" if p.kind is p.VAR_POSITIONAL else "**"
+            written.append(f"{stars}{p.name}: Any")
+            continue
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            written.append("*")
+            starred = True
+        written.append(f"{p.name}: Any" + ("" if p.default is p.empty else " = ..."))
+    return ", ".join(written)
+
+
+def _returned(function: Callable[..., Any]) -> str:
+    spec = getattr(function, "spec", None)
+    if spec is not None:
+        return "Tensor" if spec.outputs is None else "Any"
+    named = str(inspect.signature(function).return_annotation)
+    if named in _BUILTIN_RETURNS:
+        return f"builtins.{named}"  # Tensor has methods of these names
+    return named if named in ("Tensor", "None") else "Any"
 
 
 bind_operators()

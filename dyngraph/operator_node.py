@@ -11,7 +11,7 @@ from dyngraph import devices, dtypes
 from dyngraph.errors import GraphFreedError, SavedTensorModifiedError
 from dyngraph.graph.node import InputMetadata, Node, Values
 from dyngraph.graph.saved import SavedTensor
-from dyngraph.kernels import BackwardPlan, OperatorSpec
+from dyngraph.kernels import BackwardPlan, OperatorSpec, is_differentiable
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
 
@@ -101,6 +101,9 @@ class OperatorNode(Node):
         cell = owner if owner is not None and owner.array is value else Storage(value)
         source = self.plan.sources[position]
         if source >= len(spec.inputs):
+            if not is_differentiable(value.dtype):
+                return new_tensor(cell)
+            # outputs that can have a gradient come first, so their numbers are those of the edges
             return new_tensor(cell, (self, source - len(spec.inputs)))
         name = spec.inputs[source]
         if name not in spec.differentiable:

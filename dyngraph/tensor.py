@@ -11,7 +11,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import numpy as np
@@ -23,6 +23,11 @@ from dyngraph.graph.hooks import HookList, RemovableHandle
 from dyngraph.graph.node import Edge, GradientEdge, Node
 from dyngraph.storage import Storage
 from dyngraph.tracing import Tracer
+
+if TYPE_CHECKING:
+    from dyngraph.methods import Methods
+else:  # what `methods` binds later, so that operators can be written in terms of Tensor
+    Methods = object
 
 LEAF: Edge = (None, -1)
 """The edge of a leaf that requires grad: its accumulator is made when an operator needs it."""
@@ -62,7 +67,7 @@ class Size(tuple[int, ...]):
         return f"dyngraph.Size({list(self)})"
 
 
-class Tensor:
+class Tensor(Methods):
     """An n-dimensional array on JAX that records what is done with it.
 
     Made by `dg.tensor` and the other creation functions. Operators are its methods (see
@@ -471,7 +476,7 @@ class Tensor:
         return self._cell.array.__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> Any:
-        return self._cell.array.__dlpack_device__()
+        return self._cell.array.__dlpack_device__()  # type: ignore[attr-defined]
 
     def _refuse_grad(self, where: str, method: str) -> None:
         if self._edge is not None and modes.local.flags & modes.GRAD:
@@ -548,10 +553,7 @@ class Tensor:
     def __iter__(self) -> Iterator[Tensor]:
         if not self._cell.array.ndim:
             raise TypeError("iteration over a 0-d tensor. Use item() for its value.")
-        return iter(self.unbind(0))  # type: ignore[attr-defined]
-
-    def __contains__(self, element: Any) -> bool:
-        return bool((self == element).any())  # type: ignore[attr-defined]
+        return iter(self.unbind(0))
 
     def __hash__(self) -> int:
         return id(self)

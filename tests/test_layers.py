@@ -101,7 +101,9 @@ def file_of(target: list[str], node: ast.Import | ast.ImportFrom) -> str:
 
     `from dyngraph import a` reads the root, unless `a` is a file.
     """
-    if len(target) == 1 or (isinstance(node, ast.ImportFrom) and target[1] not in FILES and len(target) == 2):
+    if len(target) == 1 or (
+        isinstance(node, ast.ImportFrom) and target[1] not in FILES and len(target) == 2
+    ):
         return "dyngraph"
     name = ".".join(target[1:])
     return name if name in FILES or isinstance(node, ast.Import) else name.rpartition(".")[0]

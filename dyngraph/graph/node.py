@@ -105,8 +105,8 @@ class Node(ABC):
     """Shape and dtype of each output of the forward operator that can have a gradient."""
 
     requires_grad: ClassVar[bool] = True
-    current_values: ClassVar[Callable[[], Values]]
-    """How a node called by hand handles its arguments; set by the layer that knows tensors."""
+    current_values: ClassVar[Any]
+    """A function: how a node called by hand handles its gradients. Set by the layer above."""
 
     @abstractmethod
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:

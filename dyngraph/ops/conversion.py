@@ -20,6 +20,7 @@ from dyngraph.graph.node import InputMetadata, Node, Values, creation_numbers
 from dyngraph.ops.operator import define
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
+from dyngraph.tracing import Tracer
 
 
 def _cast(self: Any, *, dtype: Any) -> Any:
@@ -91,7 +92,7 @@ def convert(
             UserWarning,
             stacklevel=3,
         )
-    if device is not None and not isinstance(array, jax.core.Tracer):
+    if device is not None and not isinstance(array, Tracer):
         place = devices.as_jax_device(device)
         if array.devices() != {place}:
             return _move(tensor, wanted, place)

@@ -25,6 +25,7 @@ from dyngraph import devices, dtypes
 from dyngraph.ops.conversion import convert
 from dyngraph.ops.literals import dtype_of_number, fit_numbers, host_values
 from dyngraph.tensor import Tensor, wrap
+from dyngraph.tracing import Tracer
 
 MAX_FILLERS = 2048
 """How many kernels that fill a tensor are kept."""
@@ -84,7 +85,7 @@ def place_of(device: Any) -> jax.sharding.Sharding | None:
 def place_like(tensor: Tensor, device: Any, *, same_shape: bool = True) -> Any:
     """The place that `device` names, by default that of `tensor`."""
     array = tensor._cell.array
-    if device is not None or isinstance(array, jax.core.Tracer) or not array.committed:
+    if device is not None or isinstance(array, Tracer) or not array.committed:
         return place_of(device)
     if same_shape or len(array.devices()) == 1:
         return array.sharding

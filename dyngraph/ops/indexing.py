@@ -31,7 +31,8 @@ from jax import lax
 
 from dyngraph import dtypes
 from dyngraph.ops.operator import define
-from dyngraph.tensor import Tensor, canonical_dim, wrap
+from dyngraph.storage import Storage
+from dyngraph.tensor import Tensor, canonical_dim, new_tensor, wrap
 
 # --- values on the host -----------------------------------------------------------------------
 
@@ -169,9 +170,11 @@ _unsqueeze = _define_whole("getitem_none", "UnsqueezeBackward0")
 
 
 @functools.lru_cache(maxsize=8192)
-def _starts(values: tuple[int, ...]) -> jax.Array:
+def _starts(values: tuple[int, ...]) -> Tensor:
+    # A tensor, because dispatch takes one faster than an array; made as outside any mode or trace,
+    # because it is kept.
     with jax.ensure_compile_time_eval():
-        return jnp.asarray(np.array(values, np.int32))
+        return new_tensor(Storage(jnp.asarray(np.array(values, np.int32))))
 
 
 @functools.lru_cache(maxsize=8192)

@@ -25,7 +25,8 @@ from dyngraph.ops.linalg import rows
 from dyngraph.ops.operator import define
 from dyngraph.ops.pointwise import neg
 from dyngraph.random import draw_key
-from dyngraph.tensor import Tensor, canonical_dim
+from dyngraph.storage import Storage
+from dyngraph.tensor import Tensor, canonical_dim, new_tensor
 
 # --- shared -----------------------------------------------------------------------------------
 
@@ -408,9 +409,9 @@ _dropout = define(
 )
 
 
-def _draw() -> jax.Array:
-    """A fresh key as the integers it is made of, which are saved as any other array is."""
-    return jax.random.key_data(draw_key())
+def _draw() -> Tensor:
+    """A fresh key as the integers it is made of, which are saved as any other tensor is."""
+    return new_tensor(Storage(jax.random.key_data(draw_key())))
 
 
 def _check_probability(p: float) -> None:

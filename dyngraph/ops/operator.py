@@ -101,11 +101,9 @@ def _public_signature(
         pieces = [piece.strip() for piece in given.split(",")]
     prologue = ""
     starred = [piece[1:] for piece in pieces if piece.startswith("*") and piece != "*"]
-    for piece in starred:
-        prologue += (
-            f"\n    if len({piece}) == 1 and not hasattr({piece}[0], '__index__'):"
-            f"\n        {piece} = {piece}[0]"
-        )
+    for piece in starred:  # several numbers, or one tuple, which may be named
+        pieces[pieces.index(f"*{piece}")] = f"{piece}=(), *more"
+        prologue += f"\n    if more:\n        {piece} = ({piece}, *more)"
     aliases = [n for n in statics if n in _NUMPY_NAMES and n not in starred]
     for static in aliases:
         alias = _NUMPY_NAMES[static]

@@ -19,6 +19,7 @@ from dyngraph import dtypes
 from dyngraph.ops.creation import UNSET, check_tensor, number, place_like, place_of, read_size
 from dyngraph.random import Generator, default_generator, fold
 from dyngraph.tensor import Tensor, wrap
+from dyngraph.tracing import Tracer
 
 MAX_SAMPLERS = 2048
 """How many kernels that draw are kept."""
@@ -305,7 +306,7 @@ def _both(place: Any) -> Any:
 
 
 def _expect(valid: jax.Array, message: str) -> None:
-    if not isinstance(valid, jax.core.Tracer) and not valid:
+    if not isinstance(valid, Tracer) and not valid:
         raise RuntimeError(message)
 
 

@@ -266,7 +266,7 @@ permute = define(
     "permute",
     lambda self, *, dims: jnp.transpose(self, _permutation(dims, self.ndim)),
     signature="self, *dims",
-    self=lambda grad, dims: jnp.transpose(grad, np.argsort(_permutation(dims, grad.ndim))),
+    self=lambda grad, dims: jnp.transpose(grad, tuple(np.argsort(_permutation(dims, grad.ndim)))),
     doc="""The dims in another order: the result's dim i is the input's dim `dims[i]`.
 
     Raises RuntimeError unless each dim is named once.
