@@ -1,1 +1,2 @@
-"""Benchmarks: `python -m bench` prints one table of ratios, each measured side by side in one process."""
+"""Benchmarks: `python -m bench` prints one table of ratios, each measured side by side in one
+process."""

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """A candidate's median time in milliseconds, and its ratio to the baseline with its quartiles."""
+    """A candidate's median time in milliseconds, and its ratio to the baseline with its
+    quartiles."""
 
     name: str
     milliseconds: float

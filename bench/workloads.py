@@ -41,6 +41,10 @@ class _Nn:
 class JNP:
     """jax.numpy under the names that the workloads use."""
 
+    mul = staticmethod(jnp.multiply)
+    add = staticmethod(jnp.add)
+    sub = staticmethod(jnp.subtract)
+    div = staticmethod(jnp.true_divide)
     tanh = staticmethod(jnp.tanh)
     sigmoid = staticmethod(jax.nn.sigmoid)
     sin = staticmethod(jnp.sin)
@@ -52,28 +56,33 @@ class JNP:
 # --- (a) a chain of 200 elementwise operators on 64x64 -----------------------------------------
 
 
-def chain_steps(lib: Any) -> list[Any]:
-    """Ten elementwise operators; the chain is twenty rounds of them."""
-    return [
-        lambda x, y: x * y,
-        lambda x, y: lib.tanh(x),
-        lambda x, y: x + y,
-        lambda x, y: lib.sigmoid(x),
-        lambda x, y: x - y,
-        lambda x, y: lib.sin(x),
-        lambda x, y: x * 0.5,
-        lambda x, y: lib.relu(x),
-        lambda x, y: x + 1.0,
-        lambda x, y: x / y,
-    ]
-
-
-def chain(lib: Any, x: Any, y: Any, operators: int = 200) -> Any:
-    """The elementwise chain."""
-    steps = chain_steps(lib)
-    for i in range(operators):
-        x = steps[i % 10](x, y)
+def chain(lib: Any, x: Any, y: Any, half: Any = 0.5, one: Any = 1.0) -> Any:
+    """Twenty rounds of ten elementwise operators."""
+    for _ in range(20):
+        x = lib.mul(x, y)
+        x = lib.tanh(x)
+        x = lib.add(x, y)
+        x = lib.sigmoid(x)
+        x = lib.sub(x, y)
+        x = lib.sin(x)
+        x = lib.mul(x, half)
+        x = lib.relu(x)
+        x = lib.add(x, one)
+        x = lib.div(x, y)
     return x
+
+
+class JITTED:
+    """The operators of `chain` as bare jitted kernels: what a call costs without dyngraph."""
+
+    mul = jax.jit(jnp.multiply)
+    tanh = jax.jit(jnp.tanh)
+    add = jax.jit(jnp.add)
+    sigmoid = jax.jit(jax.nn.sigmoid)
+    sub = jax.jit(jnp.subtract)
+    sin = jax.jit(jnp.sin)
+    relu = jax.jit(jax.nn.relu)
+    div = jax.jit(jnp.true_divide)
 
 
 def chain_arrays() -> list[np.ndarray]:
@@ -86,7 +95,8 @@ def chain_arrays() -> list[np.ndarray]:
 
 
 def lstm_arrays(steps: int = 64, batch: int = 16, hidden: int = 64) -> list[np.ndarray]:
-    """The inputs (steps, batch, hidden), then for each gate W, U (hidden, hidden) and b (hidden,)."""
+    """The inputs (steps, batch, hidden), then for each gate W, U (hidden, hidden) and b
+    (hidden,)."""
     draws = np.random.default_rng(0)
     scale = 1 / math.sqrt(hidden)
     arrays = [draws.standard_normal((steps, batch, hidden))]

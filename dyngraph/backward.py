@@ -1,4 +1,5 @@
-"""backward() and grad(): check what is asked, send a GraphTask through the Engine, hand back results."""
+"""backward() and grad(): check what is asked, send a GraphTask through the Engine, hand back
+results."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ def backward(
     default with `create_graph`, which records the backward itself, for higher derivatives. With
     `inputs` only these tensors (or `GradientEdge`s of leaves) get a gradient.
 
-    Raises RuntimeError where a root has no graph, needs a gradient and has none, or was given one of
-    the wrong shape, and where the graph was freed by an earlier backward.
+    Raises RuntimeError where a root has no graph, needs a gradient and has none, or was given one
+    of the wrong shape, and where the graph was freed by an earlier backward.
 
     >>> x = dg.tensor([1.0, 2.0], requires_grad=True)
     >>> dg.autograd.backward([x.sum(), (x * x).sum()])
@@ -77,7 +78,8 @@ def backward(
         wanted = as_tuple(inputs.values() if isinstance(inputs, Mapping) else inputs)
         if not wanted:
             raise RuntimeError(
-                "`inputs` argument to `backward()` cannot be empty. Leave it out to accumulate into "
+                "`inputs` argument to `backward()` cannot be empty. Leave it out to accumulate "
+                "into "
                 "all leaves."
             )
         task.restrict((), [_target(i, position) for position, i in enumerate(wanted)])
@@ -97,10 +99,10 @@ def grad(
 ) -> Any:
     """The gradients of `outputs` for each of `inputs`; `.grad` is left alone.
 
-    A tuple in the order of `inputs`, or a dict where these are one. `grad_outputs` are the gradients
-    to start from; with `is_grads_batched` each has one more dim in front, and so have the results.
-    An input that the outputs do not depend on raises RuntimeError, unless `allow_unused` (None for
-    it) or `materialize_grads` (zeros) is set. Otherwise as `backward`.
+    A tuple in the order of `inputs`, or a dict where these are one. `grad_outputs` are the
+    gradients to start from; with `is_grads_batched` each has one more dim in front, and so have
+    the results. An input that the outputs do not depend on raises RuntimeError, unless
+    `allow_unused` (None for it) or `materialize_grads` (zeros) is set. Otherwise as `backward`.
 
     >>> x = dg.tensor([1.0, 2.0], requires_grad=True)
     >>> dg.autograd.grad((x**3).sum(), x)
@@ -113,7 +115,8 @@ def grad(
         )
     if not only_inputs:
         warnings.warn(
-            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate "
             "gradient for other parts of the graph, please use autograd.backward.",
             FutureWarning,
             stacklevel=2,
@@ -186,7 +189,8 @@ def _run_each(run: Any, values: Sequence[Tensor]) -> list[Any]:
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """One tensor or edge as a tuple of it; a sequence as a tuple of its items (a string is none)."""
+    """One tensor or edge as a tuple of it; a sequence as a tuple of its items (a string is
+    none)."""
     if isinstance(value, (Tensor, GradientEdge, str)):
         return (value,)
     return tuple(value)
@@ -217,7 +221,8 @@ def check_roots(
             shape, dtype = like.shape, root.dtype
         else:
             raise TypeError(
-                f"element {position} to differentiate is {type(root).__name__}: expected a Tensor or "
+                f"element {position} to differentiate is {type(root).__name__}: expected a "
+                f"Tensor or "
                 "a GradientEdge"
             )
         value = _start(position, gradient, shape, dtype, like, batched=batched)

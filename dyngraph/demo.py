@@ -2,8 +2,8 @@
 
     python -m dyngraph.demo [--steps 1500] [--batch 64] [--hidden 128] [--seed 0]
 
-Everything is plain Tensors and Python control flow: names have different lengths, so the loop, and the
-graph that grows behind it, differ from step to step. At the end the gradients are held against
+Everything is plain Tensors and Python control flow: names have different lengths, so the loop, and
+the graph that grows behind it, differ from step to step. At the end the gradients are held against
 `jax.grad` of the same function written in jnp, and the model makes up some names.
 """
 

@@ -1,10 +1,10 @@
 """The one path of every call: unwrap, run the kernel, wrap, record.
 
 # Note [Dispatchers are written out]
-For each operator this file writes the Python function that runs it, with its inputs unrolled, the way
-`namedtuple` writes a class. A call then costs one Python frame: no loop, no argument tuple, nothing
-inspected. `TEMPLATE` below is that function; everything that is rare lives in named functions here.
-Read the result for one operator with `print(dg.mul.source)`.
+For each operator this file writes the Python function that runs it, with its inputs unrolled, the
+way `namedtuple` writes a class. A call then costs one Python frame: no loop, no argument tuple,
+nothing inspected. `TEMPLATE` below is that function; everything that is rare lives in named
+functions here. Read the result for one operator with `print(dg.mul.source)`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class Table(dict[tuple[Any, ...], Kernel]):
                     hash(value)
                 except TypeError:
                     raise TypeError(
-                        f"{self.spec.name}(): argument '{name}' must be hashable, because it is part "
+                        f"{self.spec.name}(): argument '{name}' must be hashable, because it is "
+                        f"part "
                         f"of the compiled kernel; got {value!r} ({type(value).__name__}). Pass "
                         "numbers, strings, dtypes, or tuples of them."
                     ) from None
@@ -173,7 +174,7 @@ _UNWRAP = """
 
 _RUN = """
     try:
-        out = kernel.forward({xs})
+        out = {forward}({xs})
     except Exception as error:
         return recover(error, call, spec, {given})"""
 
@@ -196,7 +197,7 @@ _RECORD_MANY = """
 _RECORD = """
     if flags == GRAD and {any_edge}:
         {edges}
-        plan = kernel.plans[needs]{select}
+        plan = {plans}[needs]{select}
         node = new(node_class)
         node.plan = plan
         node.edges = ({ns},)
@@ -256,7 +257,7 @@ def write_dispatcher(
     def joined(letter: str) -> str:
         return ", ".join(f"{letter}{i}" for i in indices)
 
-    parts = [f"def {spec.name}({signature}):", prologue, "\n    flags = local.flags"]
+    parts = [f"def {spec.name}({signature}):", prologue, "\n    flags = get_flags()"]
     for i, p in enumerate(inputs):
         has_edge = p in recorded
         unwrap = _UNWRAP.format(
@@ -273,7 +274,8 @@ def write_dispatcher(
         if python_operator:
             unwrap = unwrap.replace(
                 "\n    else:",
-                f"\n    elif not isinstance({p}, OPERANDS):\n        return NotImplemented\n    else:",
+                f"\n    elif not isinstance({p}, OPERANDS):\n        return NotImplemented\n    "
+                f"else:",
             )
         parts.append(unwrap)
     if spec.statics:
@@ -283,7 +285,11 @@ def write_dispatcher(
             f"\n        kernel = table.find({key})"
         )
     given = ", ".join(f"{p!r}: {p}" for p in (*inputs, *spec.statics))
-    parts.append(_RUN.format(xs=joined("x"), given="{" + given + "}"))
+    parts.append(_RUN.format(
+            xs=joined("x"),
+            given="{" + given + "}",
+            forward="kernel.forward" if spec.statics else "forward",
+        ))
     parts.append(_WRAP_MANY if many else _WRAP_ONE)
     if recorded:
         places = [inputs.index(p) for p in recorded]
@@ -306,6 +312,7 @@ def write_dispatcher(
                 vs=joined("v"),
                 out="out",
                 cell="cells" if many else "cell",
+                plans="kernel.plans" if spec.statics else "plans",
                 select="" if by_hand else _SELECT.format(xs=joined("x")),
             )
         )
@@ -334,7 +341,7 @@ def write_dispatcher(
         "result_type": result_type,
     }
     if not spec.statics:
-        scope["kernel"] = table.find(())
+        table.find(()).bind(scope)
     filename = f"<dispatcher of {spec.name}>"
     exec(compile(source, filename, "exec"), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
@@ -347,7 +354,8 @@ def write_dispatcher(
 
 
 def attach(node: OperatorNode, outs: Sequence[Any], results: Sequence[Tensor | None]) -> Any:
-    """Makes `node` the grad_fn of those results that can have a gradient; returns their metadata."""
+    """Makes `node` the grad_fn of those results that can have a gradient; returns their
+    metadata."""
     metadata = []
     for out, result in zip(outs, results, strict=True):
         if result is not None and is_differentiable(out.dtype):
@@ -368,9 +376,9 @@ _SCOPE: dict[str, Any] = {
     "Tensor": Tensor,
     "attach": attach,
     "creation_numbers": creation_numbers,
+    "get_flags": modes.get_flags,
     "leaf_edge": leaf_edge,
     "lift": lift,
-    "local": modes.local,
     "new": object.__new__,
     "new_tensor": new_tensor,
     "recover": recover,

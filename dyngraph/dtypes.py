@@ -142,7 +142,8 @@ def as_dtype(value: Any) -> dtype:
         except TypeError:
             raise TypeError(
                 f"expected a dtype such as dyngraph.float32, got {value!r} "
-                f"({type(value).__name__}). Pass one of dyngraph's dtypes, a numpy dtype or its name."
+                f"({type(value).__name__}). Pass one of dyngraph's dtypes, a numpy dtype or its "
+                f"name."
             ) from None
     if value in _WIDE and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise TypeError(

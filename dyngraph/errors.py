@@ -1,4 +1,5 @@
-"""The errors that dyngraph raises of its own: each says what happened, what was expected, what to do.
+"""The errors that dyngraph raises of its own: each says what happened, what was expected, what to
+do.
 
 They derive from the types that PyTorch raises, so `except RuntimeError` works in ported code.
 Errors of one call's arguments (a wrong dim, a ragged list) are raised where they are found.
@@ -22,7 +23,8 @@ class GraphFreedError(RuntimeError):
     def __init__(self, node: str) -> None:
         super().__init__(
             "Trying to backward through the graph a second time (or directly access saved tensors "
-            f"after they have already been freed): an earlier backward freed what {node} had saved. "
+            f"after they have already been freed): an earlier backward freed what {node} had "
+            f"saved. "
             "Specify retain_graph=True if you need to backward through the graph a second time, in "
             "the first call; detach() state that is carried over from an earlier training step."
         )
@@ -36,8 +38,10 @@ class SavedTensorModifiedError(RuntimeError):
     ) -> None:
         super().__init__(
             "one of the variables needed for gradient computation has been modified by an inplace "
-            f"operation: {node} saved {field!r} of shape {list(shape)} at version {saved}, but it is "
-            f"at version {current} now; expected version {saved} instead. Write to a clone() of it, "
+            f"operation: {node} saved {field!r} of shape {list(shape)} at version {saved}, but "
+            f"it is "
+            f"at version {current} now; expected version {saved} instead. Write to a clone() of "
+            f"it, "
             "or use the out-of-place operator."
         )
 
@@ -72,8 +76,10 @@ class NoGradientPathError(RuntimeError):
     def __init__(self, position: int) -> None:
         super().__init__(
             f"element {position} of tensors does not require grad and does not have a grad_fn: "
-            "no operator between it and a tensor with requires_grad=True was recorded. Make an input "
-            "with requires_grad=True, and look for detach(), no_grad() or an integer cast on the way."
+            "no operator between it and a tensor with requires_grad=True was recorded. Make an "
+            "input "
+            "with requires_grad=True, and look for detach(), no_grad() or an integer cast on the "
+            "way."
         )
 
 
@@ -82,7 +88,9 @@ class UnusedInputError(RuntimeError):
 
     def __init__(self, position: int) -> None:
         super().__init__(
-            f"One of the differentiated Tensors, the Tensor at index {position} appears to not have "
-            "been used in the graph. Set allow_unused=True if this is the desired behavior (None is "
+            f"One of the differentiated Tensors, the Tensor at index {position} appears to not "
+            f"have "
+            "been used in the graph. Set allow_unused=True if this is the desired behavior (None "
+            "is "
             "returned for it), or materialize_grads=True to get zeros."
         )

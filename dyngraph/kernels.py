@@ -3,9 +3,9 @@
 Arrays in, arrays out; tensors, modes and the graph are not known here.
 
 # Note [How a backward kernel is found]
-A `Kernel` is an operator with its static arguments: one `jax.jit` object. What goes on behind it when
-it is recorded is a `BackwardPlan`, one for each set of inputs that need a gradient. The plan says
-which values to save, and makes the jitted function from them and the incoming gradients to the
+A `Kernel` is an operator with its static arguments: one `jax.jit` object. What goes on behind it
+when it is recorded is a `BackwardPlan`, one for each set of inputs that need a gradient. The plan
+says which values to save, and makes the jitted function from them and the incoming gradients to the
 outgoing ones. Where every needed input has a rule written by hand, the rules' parameters name what
 is saved. Otherwise the rule is `jax.vjp` of the kernel, and what it reads depends on the inputs'
 shapes, so there is one plan for each of these: the traced backward without its dead arguments.
@@ -107,7 +107,7 @@ class OperatorSpec:
 class Kernel:
     """An operator with its static arguments: the jitted function, and its backward plans."""
 
-    __slots__ = ("__weakref__", "forward", "function", "plans", "spec", "statics")
+    __slots__ = ("__weakref__", "_scopes", "forward", "function", "plans", "spec", "statics")
 
     def __init__(self, spec: OperatorSpec, statics: tuple[Any, ...]) -> None:
         self.spec = spec
@@ -118,6 +118,7 @@ class Kernel:
 
         function.__name__ = function.__qualname__ = spec.name
         self.function = function
+        self._scopes: list[dict[str, Any]] = []
         self.reset()
         _kernels.add(self)
 
@@ -125,13 +126,24 @@ class Kernel:
         """Starts afresh, with nothing compiled."""
         self.forward = jax.jit(self.function)
         self.plans = _Plans(self)
+        for scope in self._scopes:
+            self._fill(scope)
+
+    def bind(self, scope: dict[str, Any]) -> None:
+        """Keeps `forward` and `plans` in the globals of a dispatcher, which are read fastest."""
+        self._scopes.append(scope)
+        self._fill(scope)
+
+    def _fill(self, scope: dict[str, Any]) -> None:
+        scope["forward"], scope["plans"] = self.forward, self.plans
 
 
 _kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
 
 
 def forget_compiled() -> None:
-    """Makes every kernel compile again: the default dtype, which they may have read, has changed."""
+    """Makes every kernel compile again: the default dtype, which they may have read, has
+    changed."""
     for kernel in list(_kernels):
         kernel.reset()
 
@@ -358,8 +370,8 @@ def _picker(
 ) -> Callable[..., tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]] | None:
     """A function that selects `sources` from values, owners and versions; written out, for speed.
 
-    Its arguments are the values, owners and versions of all inputs, then the output, or the outputs,
-    and their owners. Outputs are at version 0: they are new.
+    Its arguments are the values, owners and versions of all inputs, then the output, or the
+    outputs, and their owners. Outputs are at version 0: they are new.
     """
     if not sources:
         return None

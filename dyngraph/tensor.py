@@ -216,7 +216,7 @@ class Tensor(Methods):
             raise LeafError(flag=flag)
         if flag:
             check_differentiable(self.dtype)
-            if self._cell.version is None and not modes.local.flags & modes.INFERENCE:
+            if self._cell.version is None and not modes.get_flags() & modes.INFERENCE:
                 raise RuntimeError(
                     "Setting requires_grad=True on inference tensor outside InferenceMode is not "
                     "allowed. Make a clone() of it, or create it outside inference_mode."
@@ -276,17 +276,20 @@ class Tensor(Methods):
             raise RuntimeError("can't assign Variable as its own grad. Assign a clone() of it.")
         if value.shape != self.shape:
             raise RuntimeError(
-                f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of "
+                f"size "
                 f"'{list(self.shape)}'. Reshape it, or reduce it to the tensor's shape."
             )
         if value.dtype != self.dtype:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with dtype "
+                f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with "
+                f"dtype "
                 f"'{self.dtype}'. Convert it by .to(dg.{self.dtype.name})."
             )
         if value.device != self.device:
             raise RuntimeError(
-                f"attempting to assign a gradient with device type '{value.device}' to a tensor with "
+                f"attempting to assign a gradient with device type '{value.device}' to a tensor "
+                f"with "
                 f"device type '{self.device}'. Move it by .to('{self.device}')."
             )
 
@@ -479,7 +482,7 @@ class Tensor(Methods):
         return self._cell.array.__dlpack_device__()  # type: ignore[attr-defined]
 
     def _refuse_grad(self, where: str, method: str) -> None:
-        if self._edge is not None and modes.local.flags & modes.GRAD:
+        if self._edge is not None and modes.get_flags() & modes.GRAD:
             raise RuntimeError(
                 f"Can't call {where} on Tensor that requires grad, because the result would be "
                 f"outside the graph. Use tensor.detach().{method}() instead."
@@ -526,7 +529,8 @@ class Tensor(Methods):
         if isinstance(value, complex):
             if value.imag:
                 raise RuntimeError(
-                    "value cannot be converted to type double without overflow: it has an imaginary "
+                    "value cannot be converted to type double without overflow: it has an "
+                    "imaginary "
                     "part. Take .real first."
                 )
             value = value.real
@@ -630,7 +634,7 @@ def wrap(array: jax.Array, *, requires_grad: bool = False) -> Tensor:
 
 def fresh_version() -> int | None:
     """The version that a new tensor starts with: None, no counter, in inference mode."""
-    return None if modes.local.flags & modes.INFERENCE else 0
+    return None if modes.get_flags() & modes.INFERENCE else 0
 
 
 def leaf_edge(leaf: Tensor) -> Edge:

@@ -1,9 +1,9 @@
 """Gradients as the Engine meets them: as jax arrays, or, with `create_graph=True`, as tensors.
 
 # Note [Backward is recorded as operators]
-With `create_graph=True` a node's backward kernel is called as an operator of its own, so it records a
-node when it runs, and that node's rule is `jax.vjp` of the kernel. Derivatives of any order come
-from this, without a second set of rules.
+With `create_graph=True` a node's backward kernel is called as an operator of its own, so it
+records a node when it runs, and that node's rule is `jax.vjp` of the kernel. Derivatives of any
+order come from this, without a second set of rules.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ ARRAYS, TENSORS = ArrayValues(), TensorValues()
 
 def current_values() -> Values:
     """How gradients are handled here: recorded if grad mode is on."""
-    return TENSORS if modes.local.flags == modes.GRAD else ARRAYS
+    return TENSORS if modes.get_flags() == modes.GRAD else ARRAYS
 
 
 Node.current_values = staticmethod(current_values)
@@ -136,7 +136,8 @@ def check_gradient(tensor: Any, like: jax.Array | None, where: str) -> Tensor:
     array = tensor._cell.array
     if array.shape != like.shape:
         raise RuntimeError(
-            f"hook '{where}' has changed the size of value: got shape {list(array.shape)}, expected "
+            f"hook '{where}' has changed the size of value: got shape {list(array.shape)}, "
+            f"expected "
             f"{list(like.shape)}. Return a gradient of the tensor's own shape."
         )
     if array.dtype != like.dtype:
@@ -158,7 +159,8 @@ def place_like(array: Any, like: Any) -> Any:
 def recorded_backward(
     plan: BackwardPlan, targets: tuple[Target, ...], absent: Any, gradients: int
 ) -> Callable[..., Any]:
-    """A plan's backward kernel as an operator of its own, so that it records a node when it runs."""
+    """A plan's backward kernel as an operator of its own, so that it records a node when it
+    runs."""
     try:
         return plan.operators[targets, absent]
     except KeyError:

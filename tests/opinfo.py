@@ -1,7 +1,7 @@
 """What a row of the operator table says: an operator, sample calls, and its twin in JAX.
 
-The rows themselves are in `tests/rows/`, one file a family of operators; `tests/ops/test_operators.py`
-checks every property of every row.
+The rows themselves are in `tests/rows/`, one file a family of operators;
+`tests/ops/test_operators.py` checks every property of every row.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def complex_normal(*shape: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sample:
-    """One call: numpy arrays among the positional arguments become tensors; the rest is passed on."""
+    """One call: numpy arrays among the positional arguments become tensors; the rest is passed
+    on."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -69,10 +70,11 @@ def call(*args: Any, **kwargs: Any) -> Sample:
 class OpInfo:
     """One operator.
 
-    `reference` is the same function on jax arrays, called with the sample's own arguments: its value
-    and its `jax.vjp` are what the operator is held to. `gradient=False` says that no output has one;
-    `second=False` that the second derivative is not checked (say why beside it). `name` may be
-    dotted (`nn.functional.relu`); without a function of that name, the Tensor method is meant.
+    `reference` is the same function on jax arrays, called with the sample's own arguments: its
+    value and its `jax.vjp` are what the operator is held to. `gradient=False` says that no output
+    has one; `second=False` that the second derivative is not checked (say why beside it). `name`
+    may be dotted (`nn.functional.relu`); without a function of that name, the Tensor method is
+    meant.
     """
 
     name: str

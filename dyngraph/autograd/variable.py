@@ -31,6 +31,7 @@ class Variable(metaclass=_VariableMeta):
     def __new__(cls, data: Tensor, requires_grad: bool = False) -> Any:
         if not isinstance(data, Tensor):
             raise TypeError(
-                f"Variable data has to be a tensor, but got {type(data).__name__}. Use dg.tensor(data)."
+                f"Variable data has to be a tensor, but got {type(data).__name__}. Use "
+                f"dg.tensor(data)."
             )
         return data.detach().requires_grad_(requires_grad)

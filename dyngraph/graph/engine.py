@@ -82,7 +82,8 @@ class ReadyQueue:
 
 
 class GraphTask:
-    """The state of one backward: what is still to come for each node, what has arrived, what is asked.
+    """The state of one backward: what is still to come for each node, what has arrived, what is
+    asked.
 
     `captures` names the edges whose gradients are returned; `targets` the nodes that must run, as
     with `backward(inputs=...)`. With neither, every node runs that the roots reach.
@@ -272,22 +273,22 @@ def execute(
 ) -> None:
     """Runs `task` from its roots in this thread, then the callbacks that were queued meanwhile.
 
-    A backward may call another from a hook, to any depth. Whatever is raised, the thread's modes and
-    its running task are afterwards what they were.
+    A backward may call another from a hook, to any depth. Whatever is raised, the thread's modes
+    and its running task are afterwards what they were.
     """
     if _running.nesting >= MAX_NESTING:
         _execute_on_new_stack(task, edges, gradients, create_graph=create_graph)
         return
-    outer, flags = _running.task, modes.local.flags
+    outer, flags = _running.task, modes.get_flags()
     _running.task = task
     _running.nesting += 1
-    modes.local.flags = (flags & ~modes.GRAD) | (modes.GRAD if create_graph else 0)
+    modes.set_flags((flags & ~modes.GRAD) | (modes.GRAD if create_graph else 0))
     try:
         task.run(edges, gradients)
         for callback in task.callbacks:  # a callback may queue another
             callback()
     finally:
-        modes.local.flags = flags
+        modes.set_flags(flags)
         _running.task = outer
         _running.nesting -= 1
 
@@ -296,11 +297,11 @@ def _execute_on_new_stack(
     task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any], *, create_graph: bool
 ) -> None:
     """`execute` in a thread of its own, because Python bounds the depth of one thread's stack."""
-    flags, outer = modes.local.flags, _running.task
+    flags, outer = modes.get_flags(), _running.task
     failure: list[BaseException] = []
 
     def body() -> None:
-        modes.local.flags = flags
+        modes.set_flags(flags)
         _running.task = outer
         try:
             execute(task, edges, gradients, create_graph=create_graph)

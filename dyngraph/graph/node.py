@@ -1,7 +1,7 @@
 """Node: one step of the backward pass, with edges to the steps that its gradients go to next.
 
-Invariant: an edge leads to a node that was made earlier, so the graph has no cycle; and a node holds
-no tensor that it made, so the graph and its tensors form none either.
+Invariant: an edge leads to a node that was made earlier, so the graph has no cycle; and a node
+holds no tensor that it made, so the graph and its tensors form none either.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Node(ABC):
 
         >>> x = dg.ones(2, requires_grad=True)
         >>> y = x.exp()
-        >>> handle = y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_inputs[0] * 0,))
+        >>> handle = y.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * 0,))
         >>> y.sum().backward()
         >>> x.grad
         tensor([0., 0.])
@@ -222,7 +222,7 @@ class GradientEdge(NamedTuple):
 
 
 def _number_topologically(start: Node) -> int:
-    """Numbers `start` and all below it that have none: one more than the highest number next to it."""
+    """Numbers `start` and what is below it: one more than the highest number next to a node."""
     stack = [start]
     while stack:
         node = stack[-1]

@@ -16,8 +16,8 @@ class Saving(Protocol):
 class SavedTensor:
     """One saved value of a node, found by `node._raw_saved_<field>`; it can't be made by hand.
 
-    The node holds a snapshot of the array, which an in-place write can't change; the version that it
-    was saved at is compared when it is read, so that a program which would be wrong in PyTorch
+    The node holds a snapshot of the array, which an in-place write can't change; the version that
+    it was saved at is compared when it is read, so that a program which would be wrong in PyTorch
     raises here too.
     """
 
@@ -33,7 +33,8 @@ class SavedTensor:
         self._position = position
 
     def unpack(self) -> Any:
-        """The saved tensor with its history; raises once the graph is freed or the value changed."""
+        """The saved tensor with its history; raises once the graph is freed or the value
+        changed."""
         return self._node.show(self._position)
 
     @property

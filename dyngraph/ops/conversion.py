@@ -69,7 +69,7 @@ class MoveNode(Node):
 
 def _move(tensor: Tensor, dtype: Any, place: Any) -> Tensor:
     """A copy on another device, recorded where it has a gradient."""
-    flags = modes.local.flags
+    flags = modes.get_flags()
     array = tensor._cell.array
     if array.dtype != dtype:
         array = _cast_array(array, dtype=dtype)

@@ -33,6 +33,7 @@ from dyngraph import dtypes
 from dyngraph.ops.operator import define
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, canonical_dim, new_tensor, wrap
+from dyngraph.tracing import Tracer
 
 # --- values on the host -----------------------------------------------------------------------
 
@@ -57,7 +58,7 @@ def outside(index: Any, low: int, high: int) -> int | None:
     Under a JAX trace the values are not known, and nothing is found.
     """
     array = array_of(index)
-    if isinstance(array, jax.core.Tracer) or not array.size:
+    if isinstance(array, Tracer) or not array.size:
         return None
     if array.size > _SMALL and isinstance(array, jax.Array):
         array = _min_and_max(array)
@@ -68,10 +69,17 @@ def outside(index: Any, low: int, high: int) -> int | None:
     return largest if largest >= high else None
 
 
+def _refuse_outside(index: Any, size: int, dim: int) -> None:
+    """IndexError where a position, counted from either end, is out of bounds."""
+    bad = outside(index, -size, size)
+    if bad is not None:
+        raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+
+
 def on_host(where: str, value: Any) -> np.ndarray:
     """The values of `value` as a numpy array; under a JAX trace there are none, and it raises."""
     array = array_of(value)
-    if isinstance(array, jax.core.Tracer):
+    if isinstance(array, Tracer):
         raise RuntimeError(
             f"{where}: the shape of the result depends on values, which are not known while a "
             "program is traced. Call it outside the compiled function, or use where()."
@@ -165,8 +173,10 @@ def _define_whole(name: str, node: str) -> Callable[..., Any]:
 
 
 _alias = _define_whole("getitem_alias", "AliasBackward0")
+_whole_select = _define_whole("getitem_only", "SelectBackward0")
 _whole_slice = _define_whole("getitem_all", "SliceBackward0")
 _unsqueeze = _define_whole("getitem_none", "UnsqueezeBackward0")
+_WHOLE = {_select: _whole_select, _slice: _whole_slice, _unsqueezed_slice: _unsqueeze}
 
 
 @functools.lru_cache(maxsize=8192)
@@ -175,11 +185,6 @@ def _starts(values: tuple[int, ...]) -> Tensor:
     # because it is kept.
     with jax.ensure_compile_time_eval():
         return new_tensor(Storage(jnp.asarray(np.array(values, np.int32))))
-
-
-@functools.lru_cache(maxsize=8192)
-def _int_plan(shape: tuple[int, ...], index: int) -> tuple[Any, ...]:
-    return _basic_plan(shape, (index,))[1]
 
 
 @functools.lru_cache(maxsize=8192)
@@ -207,8 +212,8 @@ def _basic_plan(
     steps: list[int] = []
     dims: list[int] = []
     result: list[int] = []
-    run: Callable[..., Any] | None = None
-    for place, item in enumerate(filled):
+    run: Callable[..., Any] = _slice if len(items) == 1 and type(items[0]) is tuple else _alias
+    for item in filled:
         if item is None:
             result.append(1)
             run = _unsqueezed_slice
@@ -225,29 +230,16 @@ def _basic_plan(
             count = len(range(start, stop, step))
             size = (count - 1) * step + 1 if count else 0
             result.append(count)
-            if size != n:
+            if count != n:
                 run = _slice
-            elif run is None and place < len(items) and Ellipsis not in items:
-                run = _whole_slice
         sizes.append(size)
         steps.append(step)
         if size != n:
             dims.append(dim)
             starts.append(start)
     if not dims and all(step == 1 for step in steps):
-        if run is _select and len(result) == len(shape):
-            run = _whole_slice
-        whole = {_select: _unsqueeze, _slice: _whole_slice, _unsqueezed_slice: _unsqueeze}
-        if run is _select:
-            return _select, (_starts((0,)), (0,), tuple(sizes), tuple(steps), tuple(result))
-        return whole.get(run, run or _alias), (tuple(result),)
-    return run or _slice, (
-        _starts(tuple(starts)),
-        tuple(dims),
-        tuple(sizes),
-        tuple(steps),
-        tuple(result),
-    )
+        return _WHOLE.get(run, run), (tuple(result),)
+    return run, (_starts(tuple(starts)), tuple(dims), tuple(sizes), tuple(steps), tuple(result))
 
 
 def _slice_bounds(item: tuple[Any, ...], size: int) -> tuple[int, int, int]:
@@ -287,8 +279,14 @@ def getitem(input: Tensor, index: Any) -> Tensor:
     shape = input._cell.array.shape
     kind = type(index)
     if kind is int:
-        return _select(input, *_int_plan(shape, index))
+        run, arguments = _basic_plan(shape, (index,))
+        return run(input, *arguments)
     if kind is not tuple:
+        if isinstance(index, Tensor) and shape:
+            array = index._cell.array
+            if array.dtype.kind == "i" and array.ndim:
+                _refuse_outside(index, shape[0], 0)
+                return _index_operator(1)(input, index, (0,))
         index = (index,)
     items = []
     for item in index:
@@ -409,11 +407,7 @@ def split_index(
             source += mask.ndim
             place += mask.ndim
         else:
-            bad = outside(item, -shape[source], shape[source])
-            if bad is not None:
-                raise IndexError(
-                    f"index {bad} is out of bounds for dimension {source} with size {shape[source]}"
-                )
+            _refuse_outside(item, shape[source], source)
             arrays.append(_as_int(item) if isinstance(item, np.ndarray) else item)
             dims.append(place)
             basic.append(whole)
@@ -481,6 +475,7 @@ def _index_operator(count: int) -> Callable[..., Any]:
         where = _at(len(self_shape), indices, dims)
         return jnp.zeros(self_shape, grad.dtype).at[where].add(grad)
 
+    rules: dict[str, Any] = dict.fromkeys(names)
     return define(
         "getitem_index",
         with_parameters(read, ["self", *names], ["dims"]),
@@ -488,7 +483,7 @@ def _index_operator(count: int) -> Callable[..., Any]:
         signature=", ".join(["self", *names, "dims"]),
         doc="Reads positions, see `getitem`.",
         self=with_parameters(write, ["grad", "self_shape", "dims", *names]),
-        **dict.fromkeys(names),
+        **rules,
     )
 
 
@@ -707,8 +702,8 @@ def scatter(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any 
     """A copy of `input` with `src` at `index` along `dim`: what `gather` reads, written.
 
     `out[index[i, j], j] = src[i, j]` for `dim=0`; `src` is a tensor, at least of the size of
-    `index`, or a number (also as `value`). Which of several values for one place stays is not specified.
-    Raises RuntimeError where the index does not fit or is out of bounds.
+    `index`, or a number (also as `value`). Which of several values for one place stays is not
+    specified. Raises RuntimeError where the index does not fit or is out of bounds.
 
     >>> dg.zeros(2, 3).scatter(1, dg.tensor([[2], [0]]), 1.0)
     tensor([[0., 0., 1.],
@@ -1092,10 +1087,7 @@ def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
     """
     shape = array_of(input).shape
     dim = canonical_dim(dim, len(shape))
-    size = shape[dim] if shape else 1
-    bad = outside(index, -size, size)
-    if bad is not None:
-        raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+    _refuse_outside(index, shape[dim] if shape else 1, dim)
     run = _index_fill_tensor if isinstance(value, Tensor) else _index_fill_number
     return run(input, index, value, dim)
 
@@ -1213,10 +1205,7 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None) -> Tenso
         return taken if taken.ndim == 1 else _whole_slice(taken, (flat,))
     shape = array_of(input).shape
     dim = canonical_dim(dim, len(shape))
-    size = shape[dim] if shape else 1
-    bad = outside(indices, -size, size)
-    if bad is not None:
-        raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+    _refuse_outside(indices, shape[dim] if shape else 1, dim)
     return _take_along_dim(input, indices, dim)
 
 
@@ -1327,7 +1316,7 @@ def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
     tensor([1., 0., 2.])
     """
     array, values = array_of(mask), array_of(source)
-    if not isinstance(array, jax.core.Tracer):
+    if not isinstance(array, Tracer):
         shape = np.broadcast_shapes(array_of(input).shape, array.shape)
         count = int(np.broadcast_to(np.asarray(array), shape).sum())
         if count > values.size:

@@ -343,7 +343,8 @@ def _expanded(self: Any, shape: tuple[int, ...]) -> Any:
             raise RuntimeError(
                 f"The expanded size of the tensor ({shape[-back] if back <= len(shape) else 1}) "
                 f"must match the existing size ({n}) at non-singleton dimension "
-                f"{len(shape) - back}.  Target sizes: {list(shape)}.  Tensor sizes: {list(self.shape)}"
+                f"{len(shape) - back}.  Target sizes: {list(shape)}.  Tensor sizes: "
+                f"{list(self.shape)}"
             )
     return jnp.broadcast_to(self, shape)
 
@@ -463,7 +464,7 @@ def _contract(*operands: Any, equation: str) -> Any:
             seen = sizes.get(label, 1)
             if size != seen and 1 not in (size, seen):
                 raise RuntimeError(
-                    f"einsum(): subscript {label} has size {size} for operand {i} which does not "
+                    f"einsum(): subscript {label} has size {size} for operand {i} which doesn't "
                     f"broadcast with previously seen size {seen}"
                 )
             sizes[label] = max(size, seen) if 0 not in (size, seen) else 0
@@ -501,12 +502,13 @@ def _einsum_operator(count: int) -> Callable[..., Any]:
         others = [n for n in names if n != names[place]]
         return with_parameters(transpose, ["grad", f"{names[place]}_shape", "equation", *others])
 
+    rules: dict[str, Any] = {name: rule(place) for place, name in enumerate(names)}
     return define(
         "einsum",
         with_parameters(_contract, names, ["equation"]),
         signature=", ".join([*names, "equation"]),
         doc="A contraction, see `einsum`.",
-        **{name: rule(place) for place, name in enumerate(names)},
+        **rules,
     )
 
 

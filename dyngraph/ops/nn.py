@@ -775,16 +775,11 @@ def _safe_norm(values: Any, dim: int, p: float = 2.0) -> Any:
         return size.max(dim, keepdims=True)
     if p == 1:
         return size.sum(dim, keepdims=True)
-    if p == 2:
-        total = (size * size).sum(dim, keepdims=True)
-        root = jnp.sqrt
-    else:
-        total = jnp.where(size == 0, 0, jnp.where(size == 0, 1, size) ** p).sum(dim, keepdims=True)
-
-        def root(x: Any) -> Any:
-            return x ** (1 / p)
-
-    return jnp.where(total == 0, 0, root(jnp.where(total == 0, 1, total)))
+    nonzero = jnp.where(size == 0, 1, size)
+    total = jnp.where(size == 0, 0, nonzero * nonzero if p == 2 else nonzero**p)
+    total = total.sum(dim, keepdims=True)
+    some = jnp.where(total == 0, 1, total)
+    return jnp.where(total == 0, 0, jnp.sqrt(some) if p == 2 else some ** (1 / p))
 
 
 def _normalize(self: Any, eps: Any = 1e-12, *, p: float = 2.0, dim: int = 1) -> Any:

@@ -47,9 +47,9 @@ def define(
 
     `signature` gives the public parameters where their order or defaults differ from `function`'s.
     `outputs` names the outputs of a function that returns a tuple, `returns` the named tuple that
-    carries them. `elementwise=True` says that the output has the shape and dtype of the one input, which
-    makes recording it cheaper. `differentiable=False` is for functions without a gradient: nothing is recorded.
-    Raises TypeError for a rule that names what it can't have.
+    carries them. `elementwise=True` says that the output has the shape and dtype of the one input,
+    which makes recording it cheaper. `differentiable=False` is for functions without a gradient:
+    nothing is recorded. Raises TypeError for a rule that names what it can't have.
     """
     parameters = inspect.signature(function).parameters.values()
     inputs = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
@@ -90,7 +90,9 @@ def _public_signature(
 ) -> tuple[str, dict[str, Any], str]:
     """The parameter list as source text, the defaults it names, and the code that reads aliases."""
     defaults = {
-        f"default_{p.name}": p.default for p in parameters if p.default is not inspect.Parameter.empty
+        f"default_{p.name}": p.default
+        for p in parameters
+        if p.default is not inspect.Parameter.empty
     }
     if given is None:
         pieces = [
@@ -113,8 +115,7 @@ def _public_signature(
         for place in range(pieces.index(required[0]), len(pieces)):
             if pieces[place].isidentifier():
                 prologue += (
-                    f"\n    if {pieces[place]} is UNSET:"
-                    f"\n        missing(where, {pieces[place]!r})"
+                    f"\n    if {pieces[place]} is UNSET:\n        missing(where, {pieces[place]!r})"
                 )
                 pieces[place] += "=UNSET"
     if aliases:

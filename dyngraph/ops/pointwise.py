@@ -1,4 +1,5 @@
-"""Operators that work element by element: arithmetic, comparison, functions of one number, activations.
+"""Operators that work element by element: arithmetic, comparison, functions of one number,
+activations.
 
 Inputs broadcast against each other; a gradient is summed back to its input's shape.
 """
@@ -103,7 +104,6 @@ mul = define(
     tensor([3., 8.])
     """,
 )
-
 
 
 def _divide(self: Any, other: Any) -> Any:
@@ -855,7 +855,8 @@ real = define(
 def _imaginary(self: Any) -> Any:
     if not jnp.issubdtype(self.dtype, jnp.complexfloating):
         raise RuntimeError(
-            "imag is not implemented for tensors with non-complex dtypes. A real tensor's imaginary "
+            "imag is not implemented for tensors with non-complex dtypes. A real tensor's "
+            "imaginary "
             "part is zeros_like() of it."
         )
     return jnp.imag(self)
@@ -916,7 +917,8 @@ polar = define(
     """,
 )
 
-# --- choosing: the greater, the less, the clamped, one of two ---------------------------------------
+# --- choosing: the greater, the less, the clamped, one of two
+# ---------------------------------------
 
 
 def _share(grad: Any, mine: Any, other: Any, better: Any) -> Any:

@@ -42,7 +42,8 @@ def flat(result: Any) -> list[Any]:
 
 
 def arrays_of(sample: Sample) -> tuple[list[np.ndarray], Callable[[list[Any]], tuple[Any, ...]]]:
-    """The arrays of a call's arguments (also inside lists), and how to put others in their place."""
+    """The arrays of a call's arguments (also inside lists), and how to put others in their
+    place."""
     found: list[np.ndarray] = []
 
     def collect(value: Any) -> Any:
