@@ -33,14 +33,34 @@ MAX_SCALARS = 8192
 
 # --- inputs -----------------------------------------------------------------------------------
 
-_scalars: OrderedDict[Any, jax.Array] = OrderedDict()
+_scalars: dict[Any, jax.Array] = {}
 
 
-def scalar_array(value: Any) -> jax.Array:
+def lift(value: Any, where: str, parameter: str) -> Any:
+    """The array of an input that is no Tensor: a Python number, a jax or numpy array."""
+    try:
+        return _scalars[value, value.__class__, jax.config.jax_enable_x64]  # type: ignore[attr-defined]
+    except (KeyError, TypeError):
+        pass
+    if isinstance(value, (bool, int, float, complex)):
+        return scalar_array(value)
+    if isinstance(value, jax.Array):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return jnp.asarray(value)
+    raise TypeError(
+        f"{where}(): argument '{parameter}' must be Tensor or a number, not "
+        f"{type(value).__name__}. Make one by dg.tensor(...)."
+    )
+
+
+def scalar_array(value: bool | int | float | complex) -> jax.Array:
     """A weakly typed 0-d array of a Python number, kept: jit takes it faster than the number."""
-    key = (type(value), value, jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+    kind, x64 = type(value), jax.config.jax_enable_x64  # type: ignore[attr-defined]
+    # 0.0 and -0.0 are equal, so such zeros are kept by what they look like
+    key = (repr(value) if value == 0 and kind in (float, complex) else value, kind, x64)
     array = _scalars.get(key)
-    if array is None or value == 0 or value != value:  # 0.0 and -0.0 are one key, NaN is none
+    if array is None:
         try:
             with jax.ensure_compile_time_eval():  # a tracer must not stay in the table
                 array = jnp.asarray(value)
@@ -49,25 +69,10 @@ def scalar_array(value: Any) -> jax.Array:
                 f"the integer {value} does not fit 32 bits, which JAX uses while x64 is off. Call "
                 "jax.config.update('jax_enable_x64', True), or pass a float."
             ) from None
+        if len(_scalars) >= MAX_SCALARS:
+            del _scalars[next(iter(_scalars))]
         _scalars[key] = array
-        if len(_scalars) > MAX_SCALARS:
-            _scalars.popitem(last=False)
     return array
-
-
-def lift(value: Any, where: str, parameter: str) -> Any:
-    """The array of an input that is no Tensor: a Python number, a jax or numpy array."""
-    kind = type(value)
-    if kind is float or kind is int or kind is bool or kind is complex:
-        return scalar_array(value)
-    if isinstance(value, (jax.Array, np.ndarray, np.generic)):
-        return jnp.asarray(value)
-    if isinstance(value, (float, int, complex)):
-        return jnp.asarray(value)
-    raise TypeError(
-        f"{where}(): argument '{parameter}' must be Tensor or a number, not {kind.__name__}. "
-        "Make one by dg.tensor(...)."
-    )
 
 
 class Table(dict[tuple[Any, ...], Kernel]):
@@ -131,7 +136,8 @@ def recover(error: Exception, call: Callable[..., Any], spec: OperatorSpec, give
             f"{', '.join(f'{n} on {v.device}' for n, v in tensors.items())}. Move them by .to()."
         ) from None
     message = str(error)
-    if "ncompatible shapes for broadcasting" in message or "ot broadcast" in message:
+    from_jax = not isinstance(error, RuntimeError)
+    if from_jax and ("ncompatible shapes for" in message or "ot broadcast" in message):
         error = _broadcast_error(tensors, message)
     shown = [
         f"{n}: {v.dtype.name}{list(v.shape)}" if isinstance(v, Tensor) else f"{n}={v!r}"
@@ -156,9 +162,11 @@ def _broadcast_error(tensors: Mapping[str, Tensor], message: str) -> RuntimeErro
     return RuntimeError(message)
 
 
-def refuse_inference(name: str) -> None:
-    """Raises because an operator that is recorded would save an inference tensor."""
-    raise InferenceTensorError(name)
+def check_inference(node: OperatorNode) -> None:
+    """Raises where `node` has saved an inference tensor."""
+    owners, versions = node.guards[::2], node.guards[1::2]
+    if any(o is not None and v is None for o, v in zip(owners, versions, strict=True)):
+        raise InferenceTensorError(node.name())
 
 
 # --- the dispatcher ---------------------------------------------------------------------------
@@ -179,7 +187,7 @@ _RUN = """
         return recover(error, call, spec, {given})"""
 
 _WRAP_ONE = """
-    cell = new(Storage); cell.array = out; cell.version = 0 if flags < INFERENCE else None
+    cell = new(Storage); cell.array = out; cell.version = 0 if flags < {INFERENCE} else None
     result = new(Tensor); result._cell = cell; result._edge = None; result._meta = None"""
 
 _RECORD_ONE = """
@@ -187,7 +195,7 @@ _RECORD_ONE = """
         result._edge = (node, 0)"""
 
 _WRAP_MANY = """
-    version = 0 if flags < INFERENCE else None
+    version = 0 if flags < {INFERENCE} else None
     cells = [None if o is None else Storage(o, version) for o in out]
     results = [None if c is None else new_tensor(c) for c in cells]"""
 
@@ -195,7 +203,7 @@ _RECORD_MANY = """
         node.outputs = attach(node, out, results)"""
 
 _RECORD = """
-    if flags == GRAD and {any_edge}:
+    if flags == {GRAD} and {any_edge}:
         {edges}
         plan = {plans}[needs]{select}
         node = new(node_class)
@@ -204,11 +212,11 @@ _RECORD = """
         node.extra = None
         pick = plan.pick
         if pick is None:
-            node.saved = node.owners = node.versions = ()
+            node.saved = node.guards = ()
         else:
-            node.saved, node.owners, node.versions = pick({xs}, {cs}, {vs}, {out}, {cell})
-            if None in node.versions:
-                refuse_inference(where)
+            node.saved, node.guards = pick({xs}, {cs}, {vs}, {out}, {cell})
+            if {any_inference}:
+                check_inference(node)
         node.sequence_nr = next(creation_numbers)"""
 
 _SELECT = """
@@ -290,7 +298,7 @@ def write_dispatcher(
             given="{" + given + "}",
             forward="kernel.forward" if spec.statics else "forward",
         ))
-    parts.append(_WRAP_MANY if many else _WRAP_ONE)
+    parts.append((_WRAP_MANY if many else _WRAP_ONE).format(INFERENCE=modes.INFERENCE))
     if recorded:
         places = [inputs.index(p) for p in recorded]
         if len(places) == 1:
@@ -302,6 +310,7 @@ def write_dispatcher(
         by_hand = all(n in spec.rules for n in spec.differentiable)
         parts.append(
             _RECORD.format(
+                GRAD=modes.GRAD,
                 any_edge=f"e{places[0]} is not None"
                 if len(places) == 1
                 else f"({' or '.join(f'e{i} is not None' for i in places)})",
@@ -310,6 +319,7 @@ def write_dispatcher(
                 xs=joined("x"),
                 cs=joined("c"),
                 vs=joined("v"),
+                any_inference=" or ".join(f"v{i} is None" for i in indices),
                 out="out",
                 cell="cells" if many else "cell",
                 plans="kernel.plans" if spec.statics else "plans",
@@ -367,14 +377,13 @@ def attach(node: OperatorNode, outs: Sequence[Any], results: Sequence[Tensor | N
 OPERANDS = (float, int, complex, jax.Array, np.ndarray, np.generic)
 _SCOPE: dict[str, Any] = {
     "__name__": "dyngraph",
-    "GRAD": modes.GRAD,
-    "INFERENCE": modes.INFERENCE,
     "LEAF": LEAF,
     "NO_EDGE": NO_EDGE,
     "OPERANDS": OPERANDS,
     "Storage": Storage,
     "Tensor": Tensor,
     "attach": attach,
+    "check_inference": check_inference,
     "creation_numbers": creation_numbers,
     "get_flags": modes.get_flags,
     "leaf_edge": leaf_edge,
@@ -382,5 +391,4 @@ _SCOPE: dict[str, Any] = {
     "new": object.__new__,
     "new_tensor": new_tensor,
     "recover": recover,
-    "refuse_inference": refuse_inference,
 }

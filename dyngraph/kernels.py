@@ -367,8 +367,8 @@ def _node_name(name: str) -> str:
 
 def _picker(
     inputs: int, spec: OperatorSpec, sources: tuple[int, ...]
-) -> Callable[..., tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]] | None:
-    """A function that selects `sources` from values, owners and versions; written out, for speed.
+) -> Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]] | None:
+    """A function that gives the saved values and their guards; written out, for speed.
 
     Its arguments are the values, owners and versions of all inputs, then the output, or the
     outputs, and their owners. Outputs are at version 0: they are new.
@@ -376,17 +376,19 @@ def _picker(
     if not sources:
         return None
 
-    def select(letter: str, output: str) -> str:
-        many = spec.outputs is not None
-        chosen = [
-            f"{letter}{i}" if i < inputs else f"{output}[{i - inputs}]" if many else output
-            for i in sources
-        ]
-        return f"({', '.join(chosen)},)"
+    def from_output(name: str, place: int) -> str:
+        return name if spec.outputs is None else f"{name}[{place}]"
 
+    values, guards = [], []
+    for source in sources:
+        if source < inputs:
+            values.append(f"x{source}")
+            guards.append(f"c{source}, v{source}")
+        else:
+            values.append(from_output("out", source - inputs))
+            guards.append(from_output("cell", source - inputs) + ", 0")
     arguments = [f"{letter}{i}" for letter in "xcv" for i in range(inputs)]
-    versions = ", ".join(f"v{i}" if i < inputs else "0" for i in sources)
     return eval(
         f"lambda {', '.join([*arguments, 'out', 'cell'])}: "
-        f"({select('x', 'out')}, {select('c', 'cell')}, ({versions},))"
+        f"(({', '.join(values)},), ({', '.join(guards)}))"
     )

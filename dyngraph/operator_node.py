@@ -19,27 +19,28 @@ from dyngraph.tensor import Tensor, new_tensor
 class OperatorNode(Node):
     """The node of a recorded operator: its backward plan, and what that plan saved.
 
-    `owners` and `versions` tell whether a saved value has been written to since; constants have no
-    owner. After `release`, `saved` is None.
+    `guards` tell whether a saved value has been written to since: for each one, in turn, the Storage
+    that owned it (None: a constant) and the version that it had. After `release`, `saved` is None.
     """
 
-    __slots__ = ("outputs", "owners", "plan", "saved", "versions")
+    __slots__ = ("guards", "outputs", "plan", "saved")
 
     spec: ClassVar[OperatorSpec]
 
     outputs: tuple[tuple[tuple[int, ...], Any], ...]
     plan: BackwardPlan
     saved: tuple[Any, ...] | None
-    owners: tuple[Storage | None, ...]
-    versions: tuple[int, ...]
+    guards: tuple[Any, ...]
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
         saved = self.saved
         if saved is None:
             raise GraphFreedError(self.name())
-        for owner, version in zip(self.owners, self.versions, strict=True):
-            if owner is not None and owner.version != version:
-                self.check_version(self.owners.index(owner))
+        guards = self.guards
+        for i in range(0, len(guards), 2):
+            owner = guards[i]
+            if owner is not None and owner.version != guards[i + 1]:
+                self.check_version(i // 2)
         absent = None
         if any([g is None for g in grads]):
             if all([g is None for g in grads]):
@@ -53,7 +54,7 @@ class OperatorNode(Node):
     def release(self) -> None:
         if self.saved:
             self.saved = None
-            self.owners = self.versions = ()
+            self.guards = ()
 
     def output_metadata(self) -> tuple[InputMetadata, ...]:
         device = self._device()
@@ -71,14 +72,14 @@ class OperatorNode(Node):
 
     def check_version(self, position: int) -> None:
         """Raises where the saved value at `position` was written in place after it was saved."""
-        owner = self.owners[position]
-        if owner is not None and owner.version != self.versions[position]:
+        owner, version = self.guards[2 * position : 2 * position + 2]
+        if owner is not None and owner.version != version:
             assert self.saved is not None and owner.version is not None
             raise SavedTensorModifiedError(
                 self.name(),
                 self.field_names()[self.plan.sources[position]],
                 self.saved[position].shape,
-                self.versions[position],
+                version,
                 owner.version,
             )
 
@@ -95,7 +96,7 @@ class OperatorNode(Node):
         if self.saved is None:
             raise GraphFreedError(self.name())
         self.check_version(position)
-        value, owner, spec = self.saved[position], self.owners[position], self.spec
+        value, owner, spec = self.saved[position], self.guards[2 * position], self.spec
         if value is None:
             return None
         cell = owner if owner is not None and owner.array is value else Storage(value)
@@ -115,7 +116,7 @@ class OperatorNode(Node):
         """The saved value as users see it: as `unpack`, but a leaf that was saved is itself."""
         tensor = self.unpack(position)
         leaf = getattr(tensor.grad_fn, "variable", None) if tensor is not None else None
-        return leaf if leaf is not None and leaf._cell is self.owners[position] else tensor
+        return leaf if leaf is not None and leaf._cell is self.guards[2 * position] else tensor
 
     def saved_field(self, name: str) -> Tensor | None:
         """What `_saved_<name>` shows: the saved tensor; None where no gradient needs it."""

@@ -80,7 +80,7 @@ class Tensor(Methods):
     tensor([4., 6.])
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_cell", "_edge", "_meta")
+    __slots__ = ("__weakref__", "_cell", "_edge", "_meta")
 
     _cell: Storage
     _edge: Edge | None
