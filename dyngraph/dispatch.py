@@ -21,7 +21,7 @@ import numpy as np
 from dyngraph import modes
 from dyngraph.errors import InferenceTensorError
 from dyngraph.graph.node import NO_EDGE, creation_numbers
-from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
+from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable, saved_source
 from dyngraph.operator_node import OperatorNode, node_class
 from dyngraph.storage import Storage
 from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor
@@ -29,6 +29,8 @@ from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor
 MAX_KERNELS = 2048
 """How many sets of static arguments an operator keeps kernels for."""
 MAX_SCALARS = 8192
+MAX_BRANCHED = 3
+"""Up to how many differentiable inputs a dispatcher has a branch for each set of them."""
 
 
 # --- inputs -----------------------------------------------------------------------------------
@@ -210,14 +212,20 @@ _RECORD = """
         node.plan = plan
         node.edges = ({ns},)
         node.extra = None
-        pick = plan.pick
-        if pick is None:
+{save}
+        if {any_inference}:
+            check_inference(node)
+        node.sequence_nr = next(creation_numbers)"""
+
+_SAVE = """
+        {branch}:
+            node.saved = {values}; node.guards = {guards}"""
+
+_PICK = """
+        if plan.pick is None:
             node.saved = node.guards = ()
         else:
-            node.saved, node.guards = pick({xs}, {cs}, {vs}, {out}, {cell})
-            if {any_inference}:
-                check_inference(node)
-        node.sequence_nr = next(creation_numbers)"""
+            node.saved, node.guards = plan.pick({xs}, {cs}, {vs}, out, {cell})"""
 
 _SELECT = """
         if plan.by_shape:
@@ -317,11 +325,15 @@ def write_dispatcher(
                 edges=edges,
                 ns=", ".join(f"n{i}" for i in places),
                 xs=joined("x"),
-                cs=joined("c"),
-                vs=joined("v"),
                 any_inference=" or ".join(f"v{i} is None" for i in indices),
-                out="out",
-                cell="cells" if many else "cell",
+                save=_saving(spec)
+                if by_hand and len(recorded) <= MAX_BRANCHED
+                else _PICK.format(
+                    xs=joined("x"),
+                    cs=joined("c"),
+                    vs=joined("v"),
+                    cell="cells" if many else "cell",
+                ).removeprefix("\n"),
                 plans="kernel.plans" if spec.statics else "plans",
                 select="" if by_hand else _SELECT.format(xs=joined("x")),
             )
@@ -361,6 +373,23 @@ def write_dispatcher(
     function.spec = spec
     function.table = table
     return function
+
+
+def _saving(spec: OperatorSpec) -> str:
+    """The code that saves, a branch for each set of inputs that need a gradient."""
+    ways = {
+        needs: saved_source(spec, spec.saved_by_rules(needs))
+        for needs in range(1, 1 << len(spec.differentiable))
+    }
+    if len(set(ways.values())) == 1:
+        (way,) = set(ways.values())
+        return "        node.saved = {}; node.guards = {}".format(*way)
+    last = max(ways)
+    lines = []
+    for needs, (values, guards) in ways.items():
+        branch = "else" if needs == last else f"{'el' if lines else ''}if needs == {needs}"
+        lines.append(_SAVE.format(branch=branch, values=values, guards=guards))
+    return "".join(lines).removeprefix("\n")
 
 
 def attach(node: OperatorNode, outs: Sequence[Any], results: Sequence[Tensor | None]) -> Any:

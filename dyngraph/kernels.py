@@ -90,6 +90,17 @@ class OperatorSpec:
         """The names by which rules ask for what the function returned."""
         return self.outputs or ("result",)
 
+    def saved_by_rules(self, needs: int) -> tuple[int, ...]:
+        """What the rules of the needed inputs name, as positions of inputs, then of outputs."""
+        asked = {
+            name
+            for i, wanted in enumerate(self.differentiable)
+            if needs >> i & 1
+            for name in self.rule_names[wanted]
+        }
+        available = (*self.inputs, *self.output_names)
+        return tuple(i for i, name in enumerate(available) if name in asked)
+
     @property
     def shape_names(self) -> tuple[str, ...]:
         """The inputs whose shape their rule names."""
@@ -184,7 +195,7 @@ class BackwardPlan(ABC):
         self.kernel = kernel
         self.needed = tuple(needed)
         self.sources = tuple(sources)
-        self.pick = _picker(len(kernel.spec.inputs), kernel.spec, self.sources)
+        self.pick = _picker(kernel.spec, self.sources)
         self._jitted: dict[Any, Callable[..., Any]] = {}
         self._functions: dict[Any, Callable[..., Any]] = {}
         self.operators: dict[Any, Callable[..., Any]] = {}
@@ -223,10 +234,9 @@ class RulePlan(BackwardPlan):
 
     def __init__(self, kernel: Kernel, needed: Sequence[str]) -> None:
         spec = kernel.spec
-        asked = {name for n in needed for name in spec.rule_names[n]}
-        available = (*spec.inputs, *spec.output_names)
-        self.names = tuple(n for n in available if n in asked)
-        super().__init__(kernel, needed, [available.index(n) for n in self.names])
+        sources = spec.saved_by_rules(sum(1 << spec.differentiable.index(n) for n in needed))
+        self.names = tuple((*spec.inputs, *spec.output_names)[i] for i in sources)
+        super().__init__(kernel, needed, sources)
 
     def make(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
         spec, names, statics = self.kernel.spec, self.names, self.kernel.statics
@@ -365,30 +375,32 @@ def _node_name(name: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in name.split("_")) + "Backward0"
 
 
-def _picker(
-    inputs: int, spec: OperatorSpec, sources: tuple[int, ...]
-) -> Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]] | None:
-    """A function that gives the saved values and their guards; written out, for speed.
+def saved_source(spec: OperatorSpec, sources: Sequence[int]) -> tuple[str, str]:
+    """Source text of two tuples: the values to save, and their guards, an owner and a version each.
 
-    Its arguments are the values, owners and versions of all inputs, then the output, or the
-    outputs, and their owners. Outputs are at version 0: they are new.
+    Inputs are x0, x1, ... with owners c0, ... and versions v0, ...; the output is `out`, with owner
+    `cell`, or `cells` where there are several. Outputs are at version 0: they are new.
     """
+    values, guards = "", ""
+    for source in sources:
+        place = source - len(spec.inputs)
+        if place < 0:
+            values += f"x{source}, "
+            guards += f"c{source}, v{source}, "
+        elif spec.outputs is None:
+            values += "out, "
+            guards += "cell, 0, "
+        else:
+            values += f"out[{place}], "
+            guards += f"cells[{place}], 0, "
+    return f"({values})", f"({guards})"
+
+
+def _picker(spec: OperatorSpec, sources: Sequence[int]) -> Callable[..., tuple[Any, Any]] | None:
+    """A function that gives the saved values and their guards; None where there are none."""
     if not sources:
         return None
-
-    def from_output(name: str, place: int) -> str:
-        return name if spec.outputs is None else f"{name}[{place}]"
-
-    values, guards = [], []
-    for source in sources:
-        if source < inputs:
-            values.append(f"x{source}")
-            guards.append(f"c{source}, v{source}")
-        else:
-            values.append(from_output("out", source - inputs))
-            guards.append(from_output("cell", source - inputs) + ", 0")
-    arguments = [f"{letter}{i}" for letter in "xcv" for i in range(inputs)]
-    return eval(
-        f"lambda {', '.join([*arguments, 'out', 'cell'])}: "
-        f"(({', '.join(values)},), ({', '.join(guards)}))"
-    )
+    inputs = range(len(spec.inputs))
+    arguments = [f"{letter}{i}" for letter in "xcv" for i in inputs]
+    arguments += ["out", "cell" if spec.outputs is None else "cells"]
+    return eval(f"lambda {', '.join(arguments)}: ({', '.join(saved_source(spec, sources))})")
