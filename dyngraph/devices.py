@@ -43,7 +43,7 @@ class device:  # noqa: N801 - PyTorch's name
             raise RuntimeError(
                 f"{type!r} already has an index; got index={index} as well. Drop one."
             )
-        if name not in _PLATFORMS or (number and not number.isdigit()):
+        if name not in _PLATFORMS or (":" in type and not number.isdigit()):
             raise RuntimeError(
                 f"Invalid device string: {type!r}. Expected one of {', '.join(_PLATFORMS)}, "
                 "with an optional index as in 'cuda:0'."
@@ -59,7 +59,7 @@ class device:  # noqa: N801 - PyTorch's name
         except RuntimeError:
             found = []
         index = self.index or 0
-        if index >= len(found):
+        if not 0 <= index < len(found):
             have = ", ".join(str(device(d)) for d in jax.devices())
             raise RuntimeError(
                 f"device {self} is not available: this process has {have}. "
