@@ -14,7 +14,7 @@ from dyngraph import devices, dtypes
 from dyngraph.errors import NoGradientPathError, UnusedInputError
 from dyngraph.graph import engine
 from dyngraph.graph.node import Edge, GradientEdge, Node
-from dyngraph.ops.shape import stack
+from dyngraph.ops.joining import stack
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.values import ARRAYS, TENSORS, place_like

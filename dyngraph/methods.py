@@ -13,20 +13,25 @@ from typing import Any
 
 from dyngraph import backward as _backward
 from dyngraph.dispatch import write_dispatcher
-from dyngraph.ops import indexing, linalg, pointwise, reduction
+from dyngraph.ops import (
+    arithmetic,
+    comparison,
+    indexing,
+    powers,
+    products,
+    reduction,
+    rounding,
+)
 from dyngraph.tensor import Tensor
 
-FAMILIES = (
-    "pointwise",
-    "reduction",
-    "shape",
-    "indexing",
-    "linalg",
-    "nn",
-    "creation",
-    "conversion",
-    "random",
-)
+FAMILIES = """
+    arithmetic powers trigonometry special rounding complexes choosing comparison activation
+    reduction extremes quantiles moments norms scans softmaxes
+    shape permutation repetition joining parts diagonals padding
+    indexing gathering scattering slices masks sorting searching
+    products affine contractions embeddings dropouts normalization attention losses class_losses
+    conversion from_data filled ranges random distributions
+""".split()
 
 
 def bind_operators() -> None:
@@ -53,32 +58,32 @@ def python_operator(operator: Callable[..., Any], *, reflected: bool = False) ->
 def bind_python_operators() -> None:
     """Binds `+`, `<`, `@`, `[]` and the others."""
     both: dict[str, Callable[..., Any]] = {
-        "add": pointwise._add,
-        "sub": pointwise._sub,
-        "mul": pointwise.mul,
-        "truediv": pointwise.true_divide,
-        "floordiv": pointwise.floor_divide,
-        "mod": pointwise.remainder,
-        "and": pointwise.bitwise_and,
-        "or": pointwise.bitwise_or,
-        "xor": pointwise.bitwise_xor,
-        "lshift": pointwise.bitwise_left_shift,
-        "rshift": pointwise.bitwise_right_shift,
+        "add": arithmetic._add,
+        "sub": arithmetic._sub,
+        "mul": arithmetic.mul,
+        "truediv": arithmetic.true_divide,
+        "floordiv": arithmetic.floor_divide,
+        "mod": arithmetic.remainder,
+        "and": comparison.bitwise_and,
+        "or": comparison.bitwise_or,
+        "xor": comparison.bitwise_xor,
+        "lshift": comparison.bitwise_left_shift,
+        "rshift": comparison.bitwise_right_shift,
     }
     for name, operator in both.items():
         setattr(Tensor, f"__{name}__", python_operator(operator))
         setattr(Tensor, f"__r{name}__", python_operator(operator, reflected=True))
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        setattr(Tensor, f"__{name}__", python_operator(getattr(pointwise, name)))
+        setattr(Tensor, f"__{name}__", python_operator(getattr(comparison, name)))
     special: dict[str, Callable[..., Any]] = {
-        "__pow__": pointwise.pow,
+        "__pow__": powers.pow,
         "__rpow__": _power_of,
-        "__matmul__": linalg.matmul,
+        "__matmul__": products.matmul,
         "__rmatmul__": _matrix_product_of,
-        "__neg__": pointwise.neg,
-        "__pos__": pointwise.positive,
-        "__abs__": pointwise.abs,
-        "__invert__": pointwise.bitwise_not,
+        "__neg__": arithmetic.neg,
+        "__pos__": arithmetic.positive,
+        "__abs__": arithmetic.abs,
+        "__invert__": comparison.bitwise_not,
         "__round__": _rounded,
         "__getitem__": indexing.getitem,
         "__contains__": reduction.contains,
@@ -88,15 +93,15 @@ def bind_python_operators() -> None:
 
 
 def _power_of(self: Tensor, base: Any) -> Tensor:
-    return pointwise.pow(base, self)
+    return powers.pow(base, self)
 
 
 def _matrix_product_of(self: Tensor, other: Any) -> Tensor:
-    return linalg.matmul(other, self)
+    return products.matmul(other, self)
 
 
 def _rounded(self: Tensor, decimals: int = 0) -> Tensor:
-    return pointwise.round(self, decimals=decimals)
+    return rounding.round(self, decimals=decimals)
 
 
 def backward(
@@ -128,6 +133,9 @@ def stub() -> str:
     """The text of `methods.pyi`: a class `Methods` with the signature of everything bound here."""
     lines = [
         '"""Written by `make stub`; do not edit."""',
+        "",
+        "# ruff: noqa: E501",
+        "# pyright: reportIncompatibleMethodOverride=false",
         "",
         "import builtins",
         "from typing import Any",

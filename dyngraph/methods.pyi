@@ -1,5 +1,8 @@
 """Written by `make stub`; do not edit."""
 
+# ruff: noqa: E501
+# pyright: reportIncompatibleMethodOverride=false
+
 import builtins
 from typing import Any
 

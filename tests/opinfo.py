@@ -1,6 +1,6 @@
 """What a row of the operator table says: an operator, sample calls, and its twin in JAX.
 
-The rows themselves are in `tests/rows/`, one file a family of operators;
+The rows themselves are in `tests/rows/`, one file for each of `dyngraph/ops/`;
 `tests/ops/test_operators.py` checks every property of every row.
 """
 
@@ -85,3 +85,27 @@ class OpInfo:
     rtol: float = 1e-4
     atol: float = 1e-5
     tags: frozenset[str] = field(default_factory=frozenset)
+
+
+def unary(
+    name: str, reference: Callable[..., Any], values: np.ndarray, *more: Sample, **options: Any
+) -> OpInfo:
+    """A row of a function of one tensor."""
+    return OpInfo(name, [call(values), *more], reference, **options)
+
+
+def binary(
+    name: str,
+    reference: Callable[..., Any],
+    a: np.ndarray,
+    b: np.ndarray,
+    *more: Sample,
+    **options: Any,
+) -> OpInfo:
+    """A row whose samples are equal shapes, and a broadcast in either direction."""
+    return OpInfo(name, [call(a, b), call(a, b[:1]), call(a[0], b), *more], reference, **options)
+
+
+def functional(name: str, *args: Any, **kwargs: Any) -> OpInfo:
+    """A row of a function of `nn.functional`."""
+    return OpInfo(f"nn.functional.{name}", *args, **kwargs)

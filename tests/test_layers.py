@@ -24,7 +24,18 @@ READING_ORDER = """
     graph.hooks graph.node graph.saved graph.accumulate graph.engine graph
     tensor random
     operator_node dispatch values
-    views ops.operator ops.arguments ops.pointwise ops
+    views
+    ops.operator ops.arguments ops.rules ops.host_values
+    ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes
+    ops.choosing ops.comparison ops.activation
+    ops.reduction ops.extremes ops.quantiles ops.moments ops.norms ops.scans ops.softmaxes
+    ops.shape ops.permutation ops.repetition ops.joining ops.parts ops.diagonals ops.padding
+    ops.basic_indexing ops.indexing ops.gathering ops.scattering ops.slices ops.masks
+    ops.sorting ops.searching
+    ops.products ops.affine ops.contractions ops.embeddings ops.dropouts ops.normalization
+    ops.attention ops.losses ops.class_losses
+    ops.literals ops.conversion ops.factory_arguments ops.from_data ops.filled ops.ranges
+    ops.random ops.distributions ops
     backward methods
     numpy autograd
     compiled func utils

@@ -2,15 +2,16 @@
 
 from dyngraph.autograd import graph as graph
 from dyngraph.autograd.variable import Variable as Variable
-from dyngraph.backward import backward as backward
-from dyngraph.backward import grad as grad
+from dyngraph.backward import backward as backward, grad as grad
 from dyngraph.graph.saved import SavedTensor as SavedTensor
-from dyngraph.modes import enable_grad as enable_grad
-from dyngraph.modes import inference_mode as inference_mode
-from dyngraph.modes import is_multithreading_enabled as is_multithreading_enabled
-from dyngraph.modes import no_grad as no_grad
-from dyngraph.modes import set_grad_enabled as set_grad_enabled
-from dyngraph.modes import set_multithreading_enabled as set_multithreading_enabled
+from dyngraph.modes import (
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    is_multithreading_enabled as is_multithreading_enabled,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
+    set_multithreading_enabled as set_multithreading_enabled,
+)
 
 __all__ = [
     "SavedTensor",

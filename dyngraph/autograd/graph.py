@@ -10,11 +10,8 @@ from typing import Any, Self
 
 from dyngraph.graph import engine
 from dyngraph.graph.hooks import RemovableHandle
-from dyngraph.graph.node import GradientEdge as GradientEdge
-from dyngraph.graph.node import Node as Node
-from dyngraph.graph.node import graph_desc as graph_desc
-from dyngraph.tensor import Tensor
-from dyngraph.tensor import gradient_edge as get_gradient_edge
+from dyngraph.graph.node import GradientEdge as GradientEdge, Node as Node, graph_desc as graph_desc
+from dyngraph.tensor import Tensor, gradient_edge as get_gradient_edge
 
 __all__ = [
     "GradientEdge",

@@ -85,6 +85,40 @@ def is_inexact(array: jax.Array) -> bool:
     return bool(jnp.issubdtype(array.dtype, jnp.inexact))
 
 
+def require_float(where: str, array: jax.Array) -> None:
+    """RuntimeError for integers and bools."""
+    if not is_inexact(array):
+        raise RuntimeError(
+            f"{where}() is not implemented for {array.dtype}: expected a floating point dtype. "
+            "Convert the input by .float()."
+        )
+
+
+def widened(array: jax.Array) -> jax.Array:
+    """16-bit floats as float32, so that sums of many of them are right; others as they are."""
+    return array.astype(jnp.float32) if array.dtype.itemsize == 2 else array
+
+
+# --- parameters -------------------------------------------------------------------------------
+
+
+def with_parameters(
+    function: Callable[..., Any], inputs: Sequence[str], statics: Sequence[str] = ()
+) -> Callable[..., Any]:
+    """`function`, which takes `*inputs, **statics`, with these parameters for `define` to read."""
+
+    def named(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    kind = inspect.Parameter
+    named.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [kind(n, kind.POSITIONAL_OR_KEYWORD) for n in inputs]
+        + [kind(n, kind.KEYWORD_ONLY) for n in statics]
+    )
+    named.__module__ = function.__module__
+    return named
+
+
 # --- lists of tensors -------------------------------------------------------------------------
 
 

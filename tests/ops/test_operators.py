@@ -15,11 +15,15 @@ from dyngraph.tracing import trace_live
 from tests.opinfo import OpInfo, Sample
 from tests.rows import ROWS
 
-CASES = [
-    pytest.param(row, sample, id=f"{row.name}-{i}")
-    for row in ROWS
-    for i, sample in enumerate(row.samples)
-]
+CALLS = [(row, i) for row in ROWS for i in range(len(row.samples))]
+
+
+def cases(calls: list[tuple[OpInfo, int]]) -> Any:
+    """The parametrization over the sample calls, each named by its row and place."""
+    return pytest.mark.parametrize(
+        ("row", "sample"),
+        [pytest.param(row, row.samples[i], id=f"{row.name}-{i}") for row, i in calls],
+    )
 
 
 def operator(name: str) -> Callable[..., Any]:
@@ -76,11 +80,11 @@ def is_float(array: Any) -> bool:
 
 
 WITH_GRADIENT = [
-    case
-    for case in CASES
-    if case.values[0].gradient and any(is_float(a) for a in arrays_of(case.values[1])[0])
+    (row, i)
+    for row, i in CALLS
+    if row.gradient and any(is_float(a) for a in arrays_of(row.samples[i])[0])
 ]
-WITH_SECOND = [case for case in WITH_GRADIENT if case.values[0].second]
+WITH_SECOND = [(row, i) for row, i in WITH_GRADIENT if row.second]
 
 
 class Trial:
@@ -138,7 +142,7 @@ class Trial:
         return [jnp.conj(g) for g in vjp([jnp.conj(c) for c in cotangents])]
 
 
-@pytest.mark.parametrize(("row", "sample"), CASES)
+@cases(CALLS)
 def test_value_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
     trial = Trial(row, sample)
     _, outs = trial.run(requires_grad=False)
@@ -150,7 +154,7 @@ def test_value_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
         trial.close(got, want)
 
 
-@pytest.mark.parametrize(("row", "sample"), WITH_GRADIENT)
+@cases(WITH_GRADIENT)
 def test_gradient_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
     trial = Trial(row, sample)
     inputs, outs = trial.run()
@@ -164,7 +168,7 @@ def test_gradient_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
         trial.close(got, want)
 
 
-@pytest.mark.parametrize(("row", "sample"), WITH_SECOND)
+@cases(WITH_SECOND)
 def test_second_derivative_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
     trial = Trial(row, sample)
     inputs, outs = trial.run()
@@ -190,7 +194,7 @@ def test_second_derivative_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) 
         )
 
 
-@pytest.mark.parametrize(("row", "sample"), WITH_GRADIENT)
+@cases(WITH_GRADIENT)
 def test_saves_only_tensors_that_backward_reads(row: OpInfo, sample: Sample) -> None:
     trial = Trial(row, sample)
     _, outs = trial.run()

@@ -50,7 +50,8 @@ def test_node_has_the_name_of_pytorchs(function: Callable[[Any], Any], expected:
 
 def test_cat_has_an_edge_to_each_tensor() -> None:
     a, b = ones(1), ones(2)
-    edges = dg.cat([a, dg.ones(1), b]).grad_fn.next_functions
+    joined: Any = dg.cat([a, dg.ones(1), b])
+    edges = joined.grad_fn.next_functions
     assert [node and node.variable is leaf for (node, _), leaf in zip(edges, [a, None, b])] == [
         True,
         None,
@@ -241,3 +242,8 @@ def test_shapes_may_be_given_one_by_one_or_together() -> None:
     x = dg.tensor([[1.0, 2.0]])
     assert x.expand(2, 2).shape == x.expand((2, 2)).shape == x.expand([2, 2]).shape == (2, 2)
     assert x.view(x.shape).shape == (1, 2)
+
+
+def test_triangle_indices() -> None:
+    assert dg.tril_indices(2, 3, -1).tolist() == [[1], [0]]
+    assert dg.triu_indices(2, 3, 1).tolist() == [[0, 0, 1], [1, 2, 2]]

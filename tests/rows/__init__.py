@@ -1,4 +1,4 @@
-"""The operator table: one row an operator, one file a family."""
+"""The operator table: one row an operator, one file for each of `dyngraph/ops/`."""
 
 from __future__ import annotations
 

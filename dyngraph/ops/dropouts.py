@@ -1,0 +1,65 @@
+"""Elements dropped at random.
+
+The mask is drawn from a key that is kept as an input, and not kept itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dyngraph.ops.operator import define
+from dyngraph.random import draw_key
+from dyngraph.storage import Storage
+from dyngraph.tensor import Tensor, new_tensor
+
+
+def dropped(values: Any, key: Any, p: Any) -> Any:
+    """Values times 1 / (1 - p), or 0 with probability p: linear in them, so its own derivative."""
+    keep = 1 - jnp.asarray(p, np.float32)
+    scale = jnp.where(keep > 0, 1 / jnp.where(keep > 0, keep, 1), 0)
+    mask = jax.random.bernoulli(jax.random.wrap_key_data(key), keep, values.shape)
+    return jnp.where(mask, values * scale.astype(values.dtype), 0)
+
+
+# The mask is not saved, but drawn again from its key.
+_dropout = define(
+    "dropout",
+    lambda self, key, p: dropped(self, key, p),
+    node="NativeDropoutBackward0",
+    self=lambda grad, key, p: dropped(grad, key, p),
+    key=None,
+    p=None,
+)
+
+
+def draw_mask_key() -> Tensor:
+    """A fresh key as the integers it is made of, which are saved as any other tensor is."""
+    return new_tensor(Storage(jax.random.key_data(draw_key())))
+
+
+def check_probability(p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes each element with probability `p` and scales the others by 1 / (1 - p).
+
+    Without `training` it is the input itself. Draws from the default generator. Raises ValueError
+    for a `p` that is no probability.
+
+    >>> dg.nn.functional.dropout(dg.ones(3), 0.5, training=False)
+    tensor([1., 1., 1.])
+    """
+    check_probability(p)
+    if not training or p == 0:
+        return input
+    return _dropout(input, draw_mask_key(), float(p))
+
+
+__all__: list[str] = []  # these are functions of nn.functional
+METHODS = ()

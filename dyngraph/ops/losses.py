@@ -1,0 +1,298 @@
+"""Losses that compare numbers or probabilities with targets of the same shape.
+
+`reduction` says whether each element's loss is returned, their mean, or their sum.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dyngraph.ops.operator import define
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def reduced(loss: Any, reduction: str) -> Any:
+    if reduction not in _REDUCTIONS:
+        raise ValueError(
+            f"{reduction} is not a valid value for reduction: expected 'none', 'mean' or 'sum'"
+        )
+    return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _of_each(grad: Any, reduction: str, count: int) -> Any:
+    """The gradient of each element's loss, from that of the reduced loss."""
+    return grad / count if reduction == "mean" else grad
+
+
+def _pair_size(self: Any, target: Any) -> int:
+    return math.prod(np.broadcast_shapes(self.shape, target.shape))
+
+
+def _warn_unequal(where: str, self: Any, target: Any) -> None:
+    if self.shape != target.shape:
+        warnings.warn(
+            f"{where}: Using a target size ({list(target.shape)}) that is different to the input "
+            f"size ({list(self.shape)}). This will likely lead to incorrect results due to "
+            "broadcasting. Please ensure they have the same size.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+# --- numbers ----------------------------------------------------------------------------------
+
+
+def _mse(self: Any, target: Any, *, reduction: str = "mean") -> Any:
+    _warn_unequal("mse_loss", self, target)
+    difference = self - target
+    return reduced(difference * difference, reduction)
+
+
+def _mse_rule(grad: Any, self: Any, target: Any, reduction: str) -> Any:
+    return _of_each(grad, reduction, _pair_size(self, target)) * 2 * (self - target)
+
+
+mse_loss = define(
+    "mse_loss",
+    _mse,
+    signature="self, target, reduction='mean'",
+    self=_mse_rule,
+    target=lambda grad, self, target, reduction: -_mse_rule(grad, self, target, reduction),
+    doc="""Squared differences, as their mean, their sum, or each ("none").
+
+    Raises ValueError for another `reduction`; warns where the shapes differ.
+
+    >>> dg.nn.functional.mse_loss(dg.tensor([1.0, 2.0]), dg.tensor([1.0, 4.0]))
+    tensor(2.)
+    """,
+)
+
+
+def _l1(self: Any, target: Any, *, reduction: str = "mean") -> Any:
+    _warn_unequal("l1_loss", self, target)
+    return reduced(jnp.abs(self - target), reduction)
+
+
+def _l1_rule(grad: Any, self: Any, target: Any, reduction: str) -> Any:
+    return _of_each(grad, reduction, _pair_size(self, target)) * jnp.sign(self - target)
+
+
+l1_loss = define(
+    "l1_loss",
+    _l1,
+    signature="self, target, reduction='mean'",
+    self=_l1_rule,
+    target=lambda grad, self, target, reduction: -_l1_rule(grad, self, target, reduction),
+    doc="""Absolute differences, as their mean, their sum, or each ("none"); gradient 0 at 0.
+
+    >>> dg.nn.functional.l1_loss(dg.tensor([1.0, 2.0]), dg.tensor([1.0, 4.0]))
+    tensor(1.)
+    """,
+)
+
+
+def _smooth_l1(self: Any, target: Any, beta: Any = 1.0, *, reduction: str = "mean") -> Any:
+    _warn_unequal("smooth_l1_loss", self, target)
+    size = jnp.abs(self - target)
+    near = 0.5 * size * size / jnp.where(beta == 0, 1, beta)
+    return reduced(jnp.where(size < beta, near, size - 0.5 * beta), reduction)
+
+
+def _smooth_l1_rule(grad: Any, self: Any, target: Any, beta: Any, reduction: str) -> Any:
+    difference = self - target
+    slope = jnp.where(
+        jnp.abs(difference) < beta,
+        difference / jnp.where(beta == 0, 1, beta),
+        jnp.sign(difference),
+    )
+    return _of_each(grad, reduction, difference.size) * slope
+
+
+smooth_l1_loss = define(
+    "smooth_l1_loss",
+    _smooth_l1,
+    signature="self, target, reduction='mean', beta=1.0",
+    self=_smooth_l1_rule,
+    target=lambda grad, self, target, beta, reduction: (
+        -_smooth_l1_rule(grad, self, target, beta, reduction)
+    ),
+    beta=None,
+    doc="""Squared differences over `2 * beta` where they are below `beta`, else absolute ones.
+
+    Girshick 2015, https://arxiv.org/abs/1504.08083.
+
+    >>> dg.nn.functional.smooth_l1_loss(dg.tensor([1.0, 2.0]), dg.tensor([1.0, 4.0]), "none")
+    tensor([0.0000, 1.5000])
+    """,
+)
+
+
+def _huber(self: Any, target: Any, delta: Any = 1.0, *, reduction: str = "mean") -> Any:
+    _warn_unequal("huber_loss", self, target)
+    size = jnp.abs(self - target)
+    return reduced(
+        jnp.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta)), reduction
+    )
+
+
+def _huber_rule(grad: Any, self: Any, target: Any, delta: Any, reduction: str) -> Any:
+    slope = jnp.clip(self - target, -delta, delta)
+    return _of_each(grad, reduction, slope.size) * slope
+
+
+huber_loss = define(
+    "huber_loss",
+    _huber,
+    signature="self, target, reduction='mean', delta=1.0",
+    self=_huber_rule,
+    target=lambda grad, self, target, delta, reduction: (
+        -_huber_rule(grad, self, target, delta, reduction)
+    ),
+    delta=None,
+    doc="""Half the squared difference up to `delta`, and a line of slope `delta` beyond.
+
+    Huber 1964, https://doi.org/10.1214/aoms/1177703732.
+
+    >>> dg.nn.functional.huber_loss(dg.tensor([1.0, 2.0]), dg.tensor([1.0, 4.0]), "none")
+    tensor([0.0000, 1.5000])
+    """,
+)
+
+
+# --- probabilities ----------------------------------------------------------------------------
+
+
+def _check_bce(where: str, self: Any, target: Any) -> None:
+    if self.shape != target.shape:
+        raise ValueError(
+            f"{where}: Using a target size ({list(target.shape)}) that is different to the input "
+            f"size ({list(self.shape)}) is deprecated. Please ensure they have the same size."
+        )
+
+
+def _bce(self: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
+    _check_bce("binary_cross_entropy", self, target)
+    log_p = jnp.maximum(jnp.log(self), -100)
+    log_q = jnp.maximum(jnp.log1p(-self), -100)
+    loss = -(target * log_p + (1 - target) * log_q)
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _bce_rule(grad: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:
+    slope = (self - target) / jnp.maximum((1 - self) * self, 1e-12)
+    slope = slope if weight is None else slope * weight
+    return _of_each(grad, reduction, slope.size) * slope
+
+
+def _bce_target_rule(grad: Any, self: Any, weight: Any, reduction: str) -> Any:
+    slope = jnp.maximum(jnp.log1p(-self), -100) - jnp.maximum(jnp.log(self), -100)
+    slope = slope if weight is None else slope * weight
+    return _of_each(grad, reduction, slope.size) * slope
+
+
+binary_cross_entropy = define(
+    "binary_cross_entropy",
+    _bce,
+    signature="self, target, weight=None, reduction='mean'",
+    self=_bce_rule,
+    target=_bce_target_rule,
+    weight=None,
+    doc="""`-(target * log(input) + (1 - target) * log(1 - input))`, for probabilities as input.
+
+    Logarithms count as at least -100. Raises ValueError where the shapes differ; for scores rather
+    than probabilities take `binary_cross_entropy_with_logits`.
+
+    >>> dg.nn.functional.binary_cross_entropy(dg.tensor([0.5]), dg.tensor([1.0]))
+    tensor(0.6931)
+    """,
+)
+
+
+def _bce_logits(
+    self: Any, target: Any, weight: Any = None, pos_weight: Any = None, *, reduction: str = "mean"
+) -> Any:
+    _check_bce("binary_cross_entropy_with_logits", self, target)
+    balance = 1 if pos_weight is None else 1 + (pos_weight - 1) * target
+    loss = (1 - target) * self + balance * jax.nn.softplus(-self)
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _bce_logits_rule(
+    grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: str
+) -> Any:
+    share = target if pos_weight is None else pos_weight * target
+    slope = (share + 1 - target) * jax.nn.sigmoid(self) - share
+    slope = slope if weight is None else slope * weight
+    return _of_each(grad, reduction, self.size) * slope
+
+
+def _bce_logits_target_rule(
+    grad: Any, self: Any, weight: Any, pos_weight: Any, reduction: str
+) -> Any:
+    slope = -self if pos_weight is None else (pos_weight - 1) * jax.nn.softplus(-self) - self
+    slope = slope if weight is None else slope * weight
+    return _of_each(grad, reduction, self.size) * slope
+
+
+binary_cross_entropy_with_logits = define(
+    "binary_cross_entropy_with_logits",
+    _bce_logits,
+    signature="self, target, weight=None, reduction='mean', pos_weight=None",
+    self=_bce_logits_rule,
+    target=_bce_logits_target_rule,
+    weight=None,
+    pos_weight=None,
+    doc="""`binary_cross_entropy` of the input's sigmoid, without its overflow.
+
+    `pos_weight` weighs the targets that are 1. Raises ValueError where the shapes differ.
+
+    >>> loss = dg.nn.functional.binary_cross_entropy_with_logits
+    >>> loss(dg.tensor([0.0]), dg.tensor([1.0]))
+    tensor(0.6931)
+    """,
+)
+
+
+def _kl_div(self: Any, target: Any, *, reduction: str = "mean", log_target: bool = False) -> Any:
+    if log_target:
+        loss = jnp.exp(target) * (target - self)
+    else:
+        loss = jax.scipy.special.xlogy(target, target) - target * self
+    if reduction == "batchmean":
+        return loss.sum() / (loss.shape[0] if loss.ndim else 1)
+    return reduced(loss, reduction)
+
+
+def _kl_div_rule(grad: Any, target: Any, self_shape: Any, reduction: str, log_target: bool) -> Any:
+    shape = np.broadcast_shapes(self_shape, target.shape)
+    if reduction == "batchmean":
+        grad = grad / (shape[0] if shape else 1)
+    grad = jnp.broadcast_to(_of_each(grad, reduction, math.prod(shape)), shape)
+    return -grad * (jnp.exp(target) if log_target else target)
+
+
+kl_div = define(
+    "kl_div",
+    _kl_div,
+    signature="self, target, reduction='mean', log_target=False",
+    self=_kl_div_rule,
+    doc="""`target * (log(target) - input)`: the divergence from log-probabilities `input`.
+
+    With `log_target` the target is one of log-probabilities too. `reduction="batchmean"` is the
+    divergence a sample; "mean" divides by all elements. Kullback and Leibler 1951.
+
+    >>> dg.nn.functional.kl_div(dg.zeros(1, 2), dg.ones(1, 2), reduction="batchmean")
+    tensor(0.)
+    """,
+)
+
+
+__all__: list[str] = []  # these are functions of nn.functional
+METHODS = ()

@@ -1,0 +1,24 @@
+"""Rows of the operators in `dyngraph/ops/complexes.py`."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from tests.opinfo import OpInfo, call, complex_normal, normal, positive, unary
+
+DOMAIN = positive(2, 3)
+COMPLEX = complex_normal(2, 3)
+
+ROWS: list[OpInfo] = [
+    unary("real", jnp.real, COMPLEX, call(normal(2))),
+    unary("imag", jnp.imag, COMPLEX),
+    unary("conj", jnp.conj, COMPLEX, call(normal(2))),
+    unary("angle", jnp.angle, COMPLEX),
+    OpInfo("complex", [call(normal(2, 3), normal(2, 3))], jax.lax.complex),
+    OpInfo(
+        "polar",
+        [call(DOMAIN, normal(2, 3))],
+        lambda r, t: jax.lax.complex(r * jnp.cos(t), r * jnp.sin(t)),
+    ),
+]

@@ -1,0 +1,41 @@
+"""Rows of the operators in `dyngraph/ops/slices.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from tests.opinfo import OpInfo, call, integers, normal
+
+
+def rows(index: Any, dim: int) -> tuple[Any, ...]:
+    return (*[slice(None)] * dim, index)
+
+
+ROWS: list[OpInfo] = [
+    OpInfo(
+        "index_select",
+        [call(normal(3, 4), 1, integers(4, 6)), call(normal(3, 4), -2, integers(3, 2))],
+        lambda x, dim, index: jnp.take(x, index, axis=dim),
+    ),
+    OpInfo(
+        "index_add",
+        [call(normal(2, 3), 1, integers(3, 5), normal(2, 5), alpha=2.0)],
+        lambda x, dim, index, source, alpha: x.at[rows(index, dim)].add(alpha * source),
+    ),
+    OpInfo(
+        "index_fill",
+        [
+            call(normal(2, 3), 1, np.array([0, 2, 0], np.int32), 3.0),
+            call(normal(2, 3), 0, np.array([-1], np.int32), normal()),
+        ],
+        lambda x, dim, index, value: x.at[rows(index, dim)].set(value),
+    ),
+    OpInfo(
+        "index_copy",
+        [call(normal(2, 3), 1, np.array([2, 0], np.int32), normal(2, 2))],
+        lambda x, dim, index, source: x.at[rows(index, dim)].set(source),
+    ),
+]
