@@ -17,7 +17,7 @@ from dyngraph.graph.node import Edge, GradientEdge, Node
 from dyngraph.ops.joining import stack
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.values import ARRAYS, TENSORS, place_like
+from dyngraph.values import ARRAYS, TENSORS, put
 
 Root = Tensor | GradientEdge
 Roots = Root | Sequence[Root]
@@ -79,8 +79,7 @@ def backward(
         if not wanted:
             raise RuntimeError(
                 "`inputs` argument to `backward()` cannot be empty. Leave it out to accumulate "
-                "into "
-                "all leaves."
+                "into all leaves."
             )
         task.restrict((), [_target(i, position) for position, i in enumerate(wanted)])
     engine.execute(task, edges, values, create_graph=create_graph)
@@ -116,8 +115,7 @@ def grad(
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To "
-            "accumulate "
-            "gradient for other parts of the graph, please use autograd.backward.",
+            "accumulate gradient for other parts of the graph, please use autograd.backward.",
             FutureWarning,
             stacklevel=2,
         )
@@ -212,20 +210,19 @@ def check_roots(
             edge: Edge = (root.node, root.output_nr)
             meta = root.node.output_metadata()[root.output_nr]
             shape, dtype = tuple(meta.shape), meta.dtype
-            like = None
+            place = meta.device.jax
         elif isinstance(root, Tensor):
             if root._edge is None:
                 raise NoGradientPathError(position)
             edge = root.gradient_edge()
-            like = root._cell.array
-            shape, dtype = like.shape, root.dtype
+            array = root._cell.array
+            shape, dtype, place = array.shape, root.dtype, array.sharding
         else:
             raise TypeError(
                 f"element {position} to differentiate is {type(root).__name__}: expected a "
-                f"Tensor or "
-                "a GradientEdge"
+                "Tensor or a GradientEdge"
             )
-        value = _start(position, gradient, shape, dtype, like, batched=batched)
+        value = _start(position, gradient, shape, dtype, place, batched=batched)
         edges.append(edge)
         values.append(value if create_graph else value._cell.array)
     return edges, values
@@ -236,11 +233,14 @@ def _start(
     gradient: Any,
     shape: tuple[int, ...],
     dtype: dtypes.dtype,
-    like: jax.Array | None,
+    place: Any,
     *,
     batched: bool,
 ) -> Tensor:
-    """The gradient that a root starts with: the given one, checked, or 1 for a scalar."""
+    """The gradient that a root starts with: the given one, checked, or 1 for a scalar.
+
+    `place` is the device or the sharding of the root, where the gradient must be too.
+    """
     if gradient is None:
         if any(n != 1 for n in shape):
             raise RuntimeError(
@@ -253,8 +253,7 @@ def _start(
                 "grad can be implicitly created only for real scalar outputs but got "
                 f"{dtype}. Pass the gradient, or take a real function of it such as abs()."
             )
-        one = jnp.ones(shape, dtype.dtype)
-        return new_tensor(Storage(one if like is None else place_like(one, like)))
+        return new_tensor(Storage(put(jnp.ones(shape, dtype.dtype), place)))
     if not isinstance(gradient, Tensor):
         raise TypeError(
             f"gradients can be either Tensors or None, but got {type(gradient).__name__} at "
@@ -285,10 +284,10 @@ def _start(
             "expected a floating point gradient. Convert it by .to()."
         )
     if array.dtype != dtype.dtype:
-        gradient = gradient.to(dtype)  # type: ignore[attr-defined]
+        gradient = gradient.to(dtype)
         array = gradient._cell.array
-    if like is not None and place_like(array, like) is not array:
-        gradient = gradient.to(devices.of(like))  # type: ignore[attr-defined]
+    if put(array, place) is not array:
+        gradient = gradient.to(devices.of(put(array, place)))
     return gradient
 
 
@@ -297,8 +296,8 @@ def _capture_edge(wanted: Any, position: int) -> Edge:
         return wanted.node, wanted.output_nr
     if not isinstance(wanted, Tensor):
         raise RuntimeError(
-            "all inputs have to be Tensors or GradientEdges, but got "
-            f"{type(wanted).__name__} at position {position}"
+            f"all inputs have to be Tensors or GradientEdges, but got {type(wanted).__name__} at "
+            f"position {position}"
         )
     if wanted._edge is None:
         raise RuntimeError(
@@ -320,4 +319,4 @@ def _target(wanted: Any, position: int) -> Node:
 def _zeros_like(wanted: Tensor, batch: Sequence[Any] | None) -> Tensor:
     front = (len(batch[0]),) if batch else ()
     zeros = jnp.zeros((*front, *wanted.shape), wanted.dtype.dtype)
-    return new_tensor(Storage(place_like(zeros, wanted._cell.array)))
+    return new_tensor(Storage(put(zeros, wanted._cell.array.sharding)))

@@ -48,11 +48,16 @@ class device:  # noqa: N801 - PyTorch's name
                 f"Invalid device string: {type!r}. Expected one of {', '.join(_PLATFORMS)}, "
                 "with an optional index as in 'cuda:0'."
             )
+        if index is not None and not isinstance(index, int):
+            raise TypeError(
+                f"device(): argument 'index' must be int, not {index.__class__.__name__}. "
+                "Pass a number, or write it into the name as in 'cuda:0'."
+            )
         self.type = _PLATFORMS[name]
         self.index = int(number) if number else index
 
     @property
-    def jax(self) -> Device:
+    def jax(self) -> Any:
         """The JAX device; RuntimeError where this process has none of that kind."""
         try:
             found = jax.devices(self.type)
@@ -68,7 +73,7 @@ class device:  # noqa: N801 - PyTorch's name
         return found[index]
 
     def __str__(self) -> str:
-        return self.type if self.index is None else f"{self.type}:{self.index}"
+        return str(self.type) if self.index is None else f"{self.type}:{self.index}"
 
     def __repr__(self) -> str:
         index = "" if self.index is None else f", index={self.index}"
@@ -81,7 +86,7 @@ class device:  # noqa: N801 - PyTorch's name
         return hash((self.type, self.index))
 
 
-def _index_of(found: Device) -> int | None:
+def _index_of(found: Any) -> int | None:
     position = jax.devices(found.platform).index(found)
     return None if found.platform == "cpu" and position == 0 else position
 
@@ -91,6 +96,6 @@ def of(array: jax.Array) -> device:
     return device(min(array.devices(), key=lambda d: d.id))
 
 
-def as_jax_device(value: Any) -> Device | None:
+def as_jax_device(value: Any) -> Any:
     """The JAX device that `value` names; None stays None, which is JAX's default device."""
     return None if value is None else device(value).jax

@@ -1,10 +1,10 @@
 """The one path of every call: unwrap, run the kernel, wrap, record.
 
 # Note [Dispatchers are written out]
-For each operator this file writes the Python function that runs it, with its inputs unrolled, the
-way `namedtuple` writes a class. A call then costs one Python frame: no loop, no argument tuple,
-nothing inspected. `TEMPLATE` below is that function; everything that is rare lives in named
-functions here. Read the result for one operator with `print(dg.mul.source)`.
+The Python function that runs an operator is written for it, with its inputs unrolled, the way
+`namedtuple` writes a class. A call then costs one Python frame: no loop, no argument tuple, nothing
+inspected. `dispatch_source` has the text, and what that text calls is here.
+`print(dg.mul.source)` shows the result for one operator.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import modes
+from dyngraph.dispatch_source import DispatcherSource
 from dyngraph.errors import InferenceTensorError
 from dyngraph.graph.node import NO_EDGE, creation_numbers
-from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable, saved_source
+from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
 from dyngraph.operator_node import OperatorNode, node_class
 from dyngraph.storage import Storage
 from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor
@@ -29,8 +30,6 @@ from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor
 MAX_KERNELS = 2048
 """How many sets of static arguments an operator keeps kernels for."""
 MAX_SCALARS = 8192
-MAX_BRANCHED = 3
-"""Up to how many differentiable inputs a dispatcher has a branch for each set of them."""
 
 
 # --- inputs -----------------------------------------------------------------------------------
@@ -98,9 +97,8 @@ class Table(dict[tuple[Any, ...], Kernel]):
                 except TypeError:
                     raise TypeError(
                         f"{self.spec.name}(): argument '{name}' must be hashable, because it is "
-                        f"part "
-                        f"of the compiled kernel; got {value!r} ({type(value).__name__}). Pass "
-                        "numbers, strings, dtypes, or tuples of them."
+                        f"part of the compiled kernel; got {value!r} ({type(value).__name__}). "
+                        "Pass numbers, strings, dtypes, or tuples of them."
                     ) from None
             raise
         if kernel is None:
@@ -129,8 +127,8 @@ def recover(error: Exception, call: Callable[..., Any], spec: OperatorSpec, give
     tensors = {n: v for n, v in given.items() if isinstance(v, Tensor)}
     places = OrderedDict((v.device, None) for v in tensors.values() if v.ndim)
     if len({v.device for v in tensors.values()}) > 1:
-        if len(places) == 1:
-            (place,) = places
+        if len(places) < 2:  # 0-d tensors follow the others, or the first of themselves
+            place = next(iter(places or (v.device for v in tensors.values())))
             moved = {n: v.to(place) for n, v in tensors.items() if v.device != place}
             return call(**{**given, **moved})
         raise RuntimeError(
@@ -145,7 +143,8 @@ def recover(error: Exception, call: Callable[..., Any], spec: OperatorSpec, give
         f"{n}: {v.dtype.name}{list(v.shape)}" if isinstance(v, Tensor) else f"{n}={v!r}"
         for n, v in given.items()
     ]
-    error.add_note(f"This happened in {spec.name}({', '.join(shown)}).")
+    notes = [n for n in getattr(error, "__notes__", ()) if "JAX has removed" not in n]
+    error.__notes__ = [*notes, f"This happened in {spec.name}({', '.join(shown)})."]
     raise error.with_traceback(None) from None
 
 
@@ -173,78 +172,6 @@ def check_inference(node: OperatorNode) -> None:
 
 # --- the dispatcher ---------------------------------------------------------------------------
 
-PARAMETERS = {"self": "input"}
-"""PyTorch's functions call `input` what its rules and saved fields call `self`."""
-
-_UNWRAP = """
-    if isinstance({p}, Tensor):
-        c{i} = {p}._cell; x{i} = c{i}.array; v{i} = c{i}.version{edge}
-    else:
-        c{i} = None; v{i} = 0; x{i} = lift({p}, where, {p!r}){no_edge}"""
-
-_RUN = """
-    try:
-        out = {forward}({xs})
-    except Exception as error:
-        return recover(error, call, spec, {given})"""
-
-_WRAP_ONE = """
-    cell = new(Storage); cell.array = out; cell.version = 0 if flags < {INFERENCE} else None
-    result = new(Tensor); result._cell = cell; result._edge = None; result._meta = None"""
-
-_RECORD_ONE = """
-        node.outputs = ((out.shape, out.dtype),)
-        result._edge = (node, 0)"""
-
-_WRAP_MANY = """
-    version = 0 if flags < {INFERENCE} else None
-    cells = [None if o is None else Storage(o, version) for o in out]
-    results = [None if c is None else new_tensor(c) for c in cells]"""
-
-_RECORD_MANY = """
-        node.outputs = attach(node, out, results)"""
-
-_RECORD = """
-    if flags == {GRAD} and {any_edge}:
-        {edges}
-        plan = {plans}[needs]{select}
-        node = new(node_class)
-        node.plan = plan
-        node.edges = ({ns},)
-        node.extra = None
-{save}
-        if {any_inference}:
-            check_inference(node)
-        node.sequence_nr = next(creation_numbers)"""
-
-_SAVE = """
-        {branch}:
-            node.saved = {values}; node.guards = {guards}"""
-
-_PICK = """
-        if plan.pick is None:
-            node.saved = node.guards = ()
-        else:
-            node.saved, node.guards = plan.pick({xs}, {cs}, {vs}, out, {cell})"""
-
-_SELECT = """
-        if plan.by_shape:
-            plan = plan.select({xs})"""
-
-_RECORD_LIKE = """
-        node.outputs = (n{i}[0].outputs[n{i}[1]],)
-        result._edge = (node, 0)"""
-
-_ONLY_EDGE = """needs = 1
-        n{i} = leaf_edge({p}) if e{i} is LEAF else e{i}"""
-
-_EDGE = """
-        if e{i} is None:
-            n{i} = NO_EDGE
-        else:
-            needs |= {bit}
-            n{i} = leaf_edge({p}) if e{i} is LEAF else e{i}"""
-
 
 def write_dispatcher(
     spec: OperatorSpec,
@@ -258,100 +185,20 @@ def write_dispatcher(
     table: Table | None = None,
     python_operator: bool = False,
 ) -> Callable[..., Any]:
-    """The function that runs an operator: parameters as in `signature`, named as in `spec`.
+    """The function that runs an operator; see `DispatcherSource` for the arguments.
 
-    `prologue` runs before all else. Inputs in `optional` may be None. With `table` the kernels are
-    another dispatcher's. A `python_operator`, such as `__add__`, answers operands that are neither
-    tensors nor numbers by NotImplemented, so that Python asks the other operand.
+    `namespace` holds what `signature` and `prologue` name. With `table` the kernels are another
+    dispatcher's.
     """
-    inputs = tuple(PARAMETERS.get(n, n) for n in spec.inputs)
-    optional = [PARAMETERS.get(n, n) for n in optional]
-    many = spec.outputs is not None
-    recorded = [PARAMETERS.get(n, n) for n in spec.differentiable] if differentiable else []
-    indices = range(len(inputs))
-
-    def joined(letter: str) -> str:
-        return ", ".join(f"{letter}{i}" for i in indices)
-
-    parts = [f"def {spec.name}({signature}):", prologue, "\n    flags = get_flags()"]
-    for i, p in enumerate(inputs):
-        has_edge = p in recorded
-        unwrap = _UNWRAP.format(
-            p=p,
-            i=i,
-            edge=f"; e{i} = {p}._edge" if has_edge else "",
-            no_edge=f"; e{i} = None" if has_edge else "",
-        )
-        if p in optional:
-            nothing = f"c{i} = x{i} = None; v{i} = 0" + (f"; e{i} = None" if has_edge else "")
-            unwrap = unwrap.replace(
-                "\n    else:", f"\n    elif {p} is None:\n        {nothing}\n    else:"
-            )
-        if python_operator:
-            unwrap = unwrap.replace(
-                "\n    else:",
-                f"\n    elif not isinstance({p}, OPERANDS):\n        return NotImplemented\n    "
-                f"else:",
-            )
-        parts.append(unwrap)
-    if spec.statics:
-        key = f"({', '.join(spec.statics)},)"
-        parts.append(
-            f"\n    try:\n        kernel = table[{key}]\n    except (KeyError, TypeError):"
-            f"\n        kernel = table.find({key})"
-        )
-    given = ", ".join(f"{p!r}: {p}" for p in (*inputs, *spec.statics))
-    parts.append(_RUN.format(
-            xs=joined("x"),
-            given="{" + given + "}",
-            forward="kernel.forward" if spec.statics else "forward",
-        ))
-    parts.append((_WRAP_MANY if many else _WRAP_ONE).format(INFERENCE=modes.INFERENCE))
-    if recorded:
-        places = [inputs.index(p) for p in recorded]
-        if len(places) == 1:
-            edges = _ONLY_EDGE.format(i=places[0], p=recorded[0])
-        else:
-            edges = "needs = 0" + "".join(
-                _EDGE.format(i=i, bit=1 << bit, p=inputs[i]) for bit, i in enumerate(places)
-            )
-        by_hand = all(n in spec.rules for n in spec.differentiable)
-        parts.append(
-            _RECORD.format(
-                GRAD=modes.GRAD,
-                any_edge=f"e{places[0]} is not None"
-                if len(places) == 1
-                else f"({' or '.join(f'e{i} is not None' for i in places)})",
-                edges=edges,
-                ns=", ".join(f"n{i}" for i in places),
-                xs=joined("x"),
-                any_inference=" or ".join(f"v{i} is None" for i in indices),
-                save=_saving(spec)
-                if by_hand and len(recorded) <= MAX_BRANCHED
-                else _PICK.format(
-                    xs=joined("x"),
-                    cs=joined("c"),
-                    vs=joined("v"),
-                    cell="cells" if many else "cell",
-                ).removeprefix("\n"),
-                plans="kernel.plans" if spec.statics else "plans",
-                select="" if by_hand else _SELECT.format(xs=joined("x")),
-            )
-        )
-        parts.append(
-            _RECORD_MANY
-            if many
-            else _RECORD_LIKE.format(i=places[0])
-            if spec.elementwise
-            else _RECORD_ONE
-        )
-    if not many:
-        parts.append("\n    return result\n")
-    elif result_type is None:
-        parts.append("\n    return tuple(results)\n")
-    else:
-        parts.append("\n    return result_type(*results)\n")
-    source = "".join(parts)
+    source = DispatcherSource(
+        spec,
+        signature,
+        prologue=prologue,
+        recorded=differentiable,
+        optional=optional,
+        named=result_type is not None,
+        python_operator=python_operator,
+    ).text()
     table = Table(spec) if table is None else table
     scope: dict[str, Any] = {
         **_SCOPE,
@@ -359,7 +206,7 @@ def write_dispatcher(
         "spec": spec,
         "table": table,
         "where": spec.name,
-        "node_class": table.node_class if recorded else None,
+        "node_class": table.node_class,
         "result_type": result_type,
     }
     if not spec.statics:
@@ -367,29 +214,12 @@ def write_dispatcher(
     filename = f"<dispatcher of {spec.name}>"
     exec(compile(source, filename, "exec"), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    function = scope[spec.name]
-    scope["call"] = function
+    function = scope["call"] = scope[f"_{spec.name}"]
+    function.__name__ = function.__qualname__ = spec.name
     function.source = source
     function.spec = spec
     function.table = table
     return function
-
-
-def _saving(spec: OperatorSpec) -> str:
-    """The code that saves, a branch for each set of inputs that need a gradient."""
-    ways = {
-        needs: saved_source(spec, spec.saved_by_rules(needs))
-        for needs in range(1, 1 << len(spec.differentiable))
-    }
-    if len(set(ways.values())) == 1:
-        (way,) = set(ways.values())
-        return "        node.saved = {}; node.guards = {}".format(*way)
-    last = max(ways)
-    lines = []
-    for needs, (values, guards) in ways.items():
-        branch = "else" if needs == last else f"{'el' if lines else ''}if needs == {needs}"
-        lines.append(_SAVE.format(branch=branch, values=values, guards=guards))
-    return "".join(lines).removeprefix("\n")
 
 
 def attach(node: OperatorNode, outs: Sequence[Any], results: Sequence[Tensor | None]) -> Any:

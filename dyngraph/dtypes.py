@@ -5,6 +5,7 @@ One `dtype` object stands for one numpy dtype, so identity and equality agree.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +37,6 @@ __all__ = [
     "uint64",
 ]
 
-_bool = bool
 _INTERNED: dict[np.dtype, dtype] = {}
 
 
@@ -57,17 +57,17 @@ class dtype:  # noqa: N801 - PyTorch's name
         )
         self.name = numpy_dtype.name
         self.itemsize = numpy_dtype.itemsize
-        self.is_floating_point = _bool(jnp.issubdtype(numpy_dtype, jnp.floating))
-        self.is_complex = _bool(jnp.issubdtype(numpy_dtype, jnp.complexfloating))
+        self.is_floating_point = builtins.bool(jnp.issubdtype(numpy_dtype, jnp.floating))
+        self.is_complex = builtins.bool(jnp.issubdtype(numpy_dtype, jnp.complexfloating))
         _INTERNED[numpy_dtype] = self
 
     @property
-    def is_differentiable(self) -> _bool:
+    def is_differentiable(self) -> builtins.bool:
         """Whether tensors of this dtype may require grad: floating point and complex ones may."""
         return self.is_floating_point or self.is_complex
 
     @property
-    def is_signed(self) -> _bool:
+    def is_signed(self) -> builtins.bool:
         """Whether values below zero exist in it."""
         return not jnp.issubdtype(self.dtype, jnp.unsignedinteger) and self.name != "bool"
 
@@ -82,7 +82,7 @@ class dtype:  # noqa: N801 - PyTorch's name
     def __repr__(self) -> str:
         return f"dyngraph.{self.name}"
 
-    def __eq__(self, other: object) -> _bool:
+    def __eq__(self, other: object) -> builtins.bool:
         if isinstance(other, dtype):
             return self.dtype == other.dtype
         if other is None:  # which numpy takes for float64
@@ -115,7 +115,6 @@ float64 = double = dtype(np.dtype("float64"))
 complex64 = cfloat = dtype(np.dtype("complex64"))
 complex128 = cdouble = dtype(np.dtype("complex128"))
 
-_PYTHON_TYPES = {_bool: bool}
 _WIDE = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
 _default = float32
 on_new_default: list[Callable[[], None]] = []
@@ -133,10 +132,12 @@ def as_dtype(value: Any) -> dtype:
     Raises TypeError for anything else, and for a 64-bit dtype while JAX has x64 off.
     """
     if not isinstance(value, dtype):
-        if value in (builtin_float, builtin_int, builtin_complex):
-            value = {builtin_float: _default, builtin_int: default_int()}.get(
-                value, _default.to_complex()
-            )
+        if value is builtins.float:
+            value = _default
+        elif value is builtins.int:
+            value = default_int()
+        elif value is builtins.complex:
+            value = _default.to_complex()
         try:
             value = of(np.dtype(value))
         except TypeError:
@@ -152,9 +153,6 @@ def as_dtype(value: Any) -> dtype:
             f"{_WIDE[value].name}."
         )
     return value
-
-
-builtin_float, builtin_int, builtin_complex = (type(v) for v in (1.0, 1, 1j))
 
 
 def default_int() -> dtype:

@@ -22,11 +22,11 @@ class GraphFreedError(RuntimeError):
 
     def __init__(self, node: str) -> None:
         super().__init__(
-            "Trying to backward through the graph a second time (or directly access saved tensors "
-            f"after they have already been freed): an earlier backward freed what {node} had "
-            f"saved. "
-            "Specify retain_graph=True if you need to backward through the graph a second time, in "
-            "the first call; detach() state that is carried over from an earlier training step."
+            "Trying to backward through the graph a second time (or directly access saved "
+            f"tensors after they have already been freed): an earlier backward freed what {node} "
+            "had saved. Specify retain_graph=True if you need to backward through the graph a "
+            "second time, in the first call; detach() state that is carried over from an "
+            "earlier training step."
         )
 
 
@@ -37,12 +37,10 @@ class SavedTensorModifiedError(RuntimeError):
         self, node: str, field: str, shape: tuple[int, ...], saved: int, current: int
     ) -> None:
         super().__init__(
-            "one of the variables needed for gradient computation has been modified by an inplace "
-            f"operation: {node} saved {field!r} of shape {list(shape)} at version {saved}, but "
-            f"it is "
-            f"at version {current} now; expected version {saved} instead. Write to a clone() of "
-            f"it, "
-            "or use the out-of-place operator."
+            "one of the variables needed for gradient computation has been modified by an "
+            f"inplace operation: {node} saved {field!r} of shape {list(shape)} at version "
+            f"{saved}, but it is at version {current} now; expected version {saved} instead. "
+            "Write to a clone() of it, or use the out-of-place operator."
         )
 
 
@@ -77,9 +75,8 @@ class NoGradientPathError(RuntimeError):
         super().__init__(
             f"element {position} of tensors does not require grad and does not have a grad_fn: "
             "no operator between it and a tensor with requires_grad=True was recorded. Make an "
-            "input "
-            "with requires_grad=True, and look for detach(), no_grad() or an integer cast on the "
-            "way."
+            "input with requires_grad=True, and look for detach(), no_grad() or an integer cast "
+            "on the way."
         )
 
 
@@ -88,9 +85,7 @@ class UnusedInputError(RuntimeError):
 
     def __init__(self, position: int) -> None:
         super().__init__(
-            f"One of the differentiated Tensors, the Tensor at index {position} appears to not "
-            f"have "
-            "been used in the graph. Set allow_unused=True if this is the desired behavior (None "
-            "is "
-            "returned for it), or materialize_grads=True to get zeros."
+            f"The differentiated Tensor at index {position} appears to not "
+            "have been used in the graph. Set allow_unused=True if this is the desired behavior "
+            "(None is returned for it), or materialize_grads=True to get zeros."
         )

@@ -179,6 +179,12 @@ class _Plans(dict[int, "BackwardPlan | PlansByShape"]):
         return plan
 
 
+def same(grad: Any) -> Any:
+    """The rule of an input whose gradient is the output's: it costs no kernel unless it must be
+    fit."""
+    return grad
+
+
 class BackwardPlan(ABC):
     """What to save for backward, and the jitted function that reads it.
 
@@ -187,9 +193,20 @@ class BackwardPlan(ABC):
     nothing is saved.
     """
 
-    __slots__ = ("_functions", "_jitted", "kernel", "needed", "operators", "pick", "sources")
+    __slots__ = (
+        "_functions",
+        "_jitted",
+        "kernel",
+        "needed",
+        "operators",
+        "passes_on",
+        "pick",
+        "sources",
+    )
 
     by_shape = False
+    passes_on: bool
+    """Whether every gradient is the output's own."""
 
     def __init__(self, kernel: Kernel, needed: Sequence[str], sources: Sequence[int]) -> None:
         self.kernel = kernel
@@ -199,6 +216,7 @@ class BackwardPlan(ABC):
         self._jitted: dict[Any, Callable[..., Any]] = {}
         self._functions: dict[Any, Callable[..., Any]] = {}
         self.operators: dict[Any, Callable[..., Any]] = {}
+        self.passes_on = False
 
     def jitted(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
         """The kernel `(*saved, *gradients present) -> a gradient or None for each target`.
@@ -237,6 +255,7 @@ class RulePlan(BackwardPlan):
         sources = spec.saved_by_rules(sum(1 << spec.differentiable.index(n) for n in needed))
         self.names = tuple((*spec.inputs, *spec.output_names)[i] for i in sources)
         super().__init__(kernel, needed, sources)
+        self.passes_on = all(spec.rules[n] is same for n in needed)
 
     def make(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
         spec, names, statics = self.kernel.spec, self.names, self.kernel.statics

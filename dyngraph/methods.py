@@ -134,7 +134,6 @@ def stub() -> str:
     lines = [
         '"""Written by `make stub`; do not edit."""',
         "",
-        "# ruff: noqa: E501",
         "# pyright: reportIncompatibleMethodOverride=false",
         "",
         "import builtins",

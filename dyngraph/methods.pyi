@@ -1,6 +1,5 @@
 """Written by `make stub`; do not edit."""
 
-# ruff: noqa: E501
 # pyright: reportIncompatibleMethodOverride=false
 
 import builtins

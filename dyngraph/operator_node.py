@@ -19,8 +19,9 @@ from dyngraph.tensor import Tensor, new_tensor
 class OperatorNode(Node):
     """The node of a recorded operator: its backward plan, and what that plan saved.
 
-    `guards` tell whether a saved value has been written to since: for each one, in turn, the Storage
-    that owned it (None: a constant) and the version that it had. After `release`, `saved` is None.
+    `guards` tell whether a saved value has been written to since: for each one, in turn, the
+    Storage that owned it (None: a constant) and the version that it had. After `release`, `saved`
+    is None.
     """
 
     __slots__ = ("guards", "outputs", "plan", "saved")
@@ -49,6 +50,8 @@ class OperatorNode(Node):
             absent = tuple([meta if g is None else None for g, meta in pairs])
             grads = [g for g in grads if g is not None]
         targets = tuple([None if n is None else n.outputs[nr] for n, nr in self.edges])
+        if self.plan.passes_on and all([t is None or t == self.outputs[0] for t in targets]):
+            return [None if t is None else grads[0] for t in targets]
         return values.run(self, targets, absent, grads)
 
     def release(self) -> None:

@@ -124,6 +124,7 @@ def _float_spec(magnitudes: np.ndarray) -> str:
 def format_array(array: np.ndarray, indent: int) -> str:
     """The numbers in their brackets, as they stand `indent` characters into the first line.
 
+    >>> from dyngraph.printing import format_array
     >>> format_array(np.array([1.0, 0.5, float("nan")]), indent=7)
     '[1.0000, 0.5000,    nan]'
     >>> print(format_array(np.arange(4).reshape(2, 2), indent=0))
@@ -169,10 +170,11 @@ def format_tensor(array: np.ndarray, *, suffixes: Sequence[str]) -> str:
 
     The size is added where the numbers do not show it: before the suffixes, but after a device.
 
+    >>> from dyngraph.printing import format_tensor
     >>> format_tensor(np.float32([1, 2]), suffixes=["requires_grad=True"])
     'tensor([1., 2.], requires_grad=True)'
-    >>> format_tensor(np.zeros((0, 3)), suffixes=["dtype=torch.float64"])
-    'tensor([], size=(0, 3), dtype=torch.float64)'
+    >>> format_tensor(np.zeros((0, 3)), suffixes=["dtype=dyngraph.float64"])
+    'tensor([], size=(0, 3), dtype=dyngraph.float64)'
     """
     indent = len("tensor(")
     text = "tensor(" + format_array(array, indent)

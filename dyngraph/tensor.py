@@ -196,7 +196,9 @@ class Tensor(Methods):
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
         if not isinstance(flag, bool):
-            raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
+            raise RuntimeError(
+                f"requires_grad must be a bool, got {type(flag).__name__}. Assign True or False."
+            )
         self.requires_grad_(flag)
 
     @requires_grad.deleter
@@ -209,6 +211,11 @@ class Tensor(Methods):
         Raises RuntimeError for a tensor that an operator made, for one whose dtype is neither
         floating point nor complex, and for an inference tensor outside inference mode.
         """
+        if not isinstance(requires_grad, (bool, np.bool_)):
+            raise TypeError(
+                "requires_grad_(): argument 'requires_grad' must be bool, not "
+                f"{type(requires_grad).__name__}. Pass True or False."
+            )
         flag = bool(requires_grad)
         if not self.is_leaf:
             if flag:
@@ -277,20 +284,17 @@ class Tensor(Methods):
         if value.shape != self.shape:
             raise RuntimeError(
                 f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of "
-                f"size "
-                f"'{list(self.shape)}'. Reshape it, or reduce it to the tensor's shape."
+                f"size '{list(self.shape)}'. Reshape it, or reduce it to the tensor's shape."
             )
         if value.dtype != self.dtype:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with "
-                f"dtype "
-                f"'{self.dtype}'. Convert it by .to(dg.{self.dtype.name})."
+                f"dtype '{self.dtype}'. Convert it by .to(dg.{self.dtype.name})."
             )
         if value.device != self.device:
             raise RuntimeError(
                 f"attempting to assign a gradient with device type '{value.device}' to a tensor "
-                f"with "
-                f"device type '{self.device}'. Move it by .to('{self.device}')."
+                f"with device type '{self.device}'. Move it by .to('{self.device}')."
             )
 
     def need_meta(self) -> AutogradMeta:
@@ -343,7 +347,7 @@ class Tensor(Methods):
         node, output_nr = self._edge
         return node.extra.tensor_hooks.get(output_nr) if node and node.extra else None
 
-    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
         """Calls `hook(tensor)` after backward has added to the `.grad` of this leaf.
 
         Raises RuntimeError where the tensor is no leaf that requires grad.
@@ -530,8 +534,7 @@ class Tensor(Methods):
             if value.imag:
                 raise RuntimeError(
                     "value cannot be converted to type double without overflow: it has an "
-                    "imaginary "
-                    "part. Take .real first."
+                    "imaginary part. Take .real first."
                 )
             value = value.real
         return float(value)
@@ -608,12 +611,14 @@ class Tensor(Methods):
                 "a tensor that an operator made carries its graph, which can't be pickled. "
                 "Pickle detach() of it."
             )
-        value = np.asarray(self._cell.array)
-        return _rebuild, (type(self), value, self.requires_grad)
+        array = self._cell.array
+        place = str(self.device) if array.committed else None
+        return _rebuild, (type(self), np.asarray(array), place, self.requires_grad)
 
 
-def _rebuild(cls: type[Tensor], value: np.ndarray, requires_grad: bool) -> Tensor:
-    return new_tensor(Storage(jax.numpy.asarray(value)), LEAF if requires_grad else None, cls)
+def _rebuild(cls: type[Tensor], value: Any, place: str | None, requires_grad: bool) -> Tensor:
+    array = jax.device_put(value, devices.as_jax_device(place))
+    return new_tensor(Storage(array), LEAF if requires_grad else None, cls)
 
 
 def new_tensor(cell: Storage, edge: Edge | None = None, cls: type[Tensor] = Tensor) -> Tensor:

@@ -18,7 +18,7 @@ import jax
 from dyngraph import dtypes, modes
 from dyngraph.dispatch import write_dispatcher
 from dyngraph.graph.node import Node, Values
-from dyngraph.kernels import BackwardPlan, OperatorSpec, Target
+from dyngraph.kernels import BackwardPlan, OperatorSpec, Target, same
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
@@ -67,7 +67,7 @@ class ArrayValues:
     def accumulate(self, variable: Tensor, value: jax.Array) -> None:
         meta = variable.need_meta()
         grad = meta.grad
-        value = place_like(value, variable._cell.array)
+        value = put(value, variable._cell.array.sharding)
         if grad is None:
             meta.grad = new_tensor(Storage(value))
         elif grad._edge is not None:
@@ -106,11 +106,16 @@ class TensorValues:
 
     def accumulate(self, variable: Tensor, value: Tensor) -> None:
         meta = variable.need_meta()
-        meta.grad = value if meta.grad is None else add_gradients(meta.grad, value)
+        meta.grad = _alias(value) if meta.grad is None else add_gradients(meta.grad, value)
 
     def retain(self, tensor: Tensor, value: Tensor) -> None:
         meta = tensor.need_meta()
-        meta.grad = value if meta.grad is None else add_gradients(meta.grad, value)
+        meta.grad = _alias(value) if meta.grad is None else add_gradients(meta.grad, value)
+
+
+def _alias(value: Tensor) -> Tensor:
+    """The same value and history as a tensor of its own, so that no two `.grad`s are one tensor."""
+    return new_tensor(Storage(value._cell.array), value._edge)
 
 
 ARRAYS, TENSORS = ArrayValues(), TensorValues()
@@ -137,23 +142,23 @@ def check_gradient(tensor: Any, like: jax.Array | None, where: str) -> Tensor:
     if array.shape != like.shape:
         raise RuntimeError(
             f"hook '{where}' has changed the size of value: got shape {list(array.shape)}, "
-            f"expected "
-            f"{list(like.shape)}. Return a gradient of the tensor's own shape."
+            f"expected {list(like.shape)}. Return a gradient of the tensor's own shape."
         )
     if array.dtype != like.dtype:
         raise RuntimeError(
             f"hook '{where}' has changed the type of value (was {dtypes.of(like.dtype)} got "
             f"{dtypes.of(array.dtype)}). Convert what it returns by .to()."
         )
-    moved = place_like(array, like)
+    moved = array if isinstance(like, Tracer) else put(array, like.sharding)
     return tensor if moved is array else new_tensor(Storage(moved))
 
 
-def place_like(array: Any, like: Any) -> Any:
-    """`array` on the device of `like`; a tracer stays what it is."""
-    if isinstance(array, Tracer) or isinstance(like, Tracer):
+def put(array: Any, place: Any) -> Any:
+    """`array` at a device or a sharding, itself if it is there; a tracer stays what it is."""
+    if isinstance(array, Tracer):
         return array
-    return array if array.sharding == like.sharding else jax.device_put(array, like.sharding)
+    there = array.devices() == {place} if isinstance(place, jax.Device) else array.sharding == place
+    return array if there else jax.device_put(array, place)
 
 
 def recorded_backward(
@@ -196,7 +201,7 @@ def _variadic_sum(*parts: Any) -> Any:
 @functools.cache
 def _adder(count: int) -> Callable[..., Tensor]:
     names = [f"part{i}" for i in range(count)]
-    rules = dict.fromkeys(names, lambda grad: grad)
+    rules = dict.fromkeys(names, same)
     spec = OperatorSpec("add", _variadic_sum, inputs=names, rules=rules)
     return write_dispatcher(spec, ", ".join(names))
 

@@ -23,7 +23,7 @@ READING_ORDER = """
     errors modes dtypes devices storage tracing kernels printing
     graph.hooks graph.node graph.saved graph.accumulate graph.engine graph
     tensor random
-    operator_node dispatch values
+    operator_node dispatch_source dispatch values
     views
     ops.operator ops.arguments ops.rules ops.host_values
     ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes

@@ -22,4 +22,4 @@ def test_operator_with_an_operand_of_another_kind_asks_that_operand() -> None:
 
 
 def test_dispatcher_shows_its_source() -> None:
-    assert "forward(x0, x1)" in dg.mul.source
+    assert "forward(x0, x1)" in getattr(dg.mul, "source", "")

@@ -120,7 +120,7 @@ def test_as_tensor_with_another_dtype_converts_and_keeps_the_history() -> None:
 
 def test_from_numpy_of_a_list_raises() -> None:
     with pytest.raises(TypeError, match=r"expected np.ndarray \(got list\)"):
-        dg.from_numpy([1.0])
+        dg.from_numpy([1.0])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("factory", ["zeros", "ones", "empty"])

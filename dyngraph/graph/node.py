@@ -10,7 +10,7 @@ import itertools
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from dyngraph.graph.hooks import HookList, RemovableHandle
 
@@ -104,6 +104,10 @@ class Node(ABC):
     outputs: Any
     """Shape and dtype of each output of the forward operator that can have a gradient."""
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # `_saved_*` and `_raw_saved_*`
+
     requires_grad: ClassVar[bool] = True
     current_values: ClassVar[Any]
     """A function: how a node called by hand handles its gradients. Set by the layer above."""
@@ -116,7 +120,7 @@ class Node(ABC):
     def output_metadata(self) -> tuple[InputMetadata, ...]:
         """What the gradients given to `apply` must look like."""
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027 - most nodes save nothing
         """Frees what was saved for backward; running the node again raises."""
 
     def name(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from dyngraph.kernels import same
 from dyngraph.ops.operator import define
 from dyngraph.ops.products import (
     batched_product,
@@ -55,7 +56,7 @@ def _addmm_plain(self: Any, mat1: Any, mat2: Any) -> Any:
 _addmm = define(
     "addmm",
     _addmm_plain,
-    self=lambda grad: grad,
+    self=same,
     mat1=lambda grad, mat2: grad @ jnp.conj(mat2).T,
     mat2=lambda grad, mat1: jnp.conj(mat1).T @ grad,
 )
@@ -179,9 +180,7 @@ def _linear_of_weight(grad: Any, self: Any, weight_shape: Any) -> Any:
 
 # The inputs stand in the order of addmm(bias, input, weight), as the edges of its node do.
 _linear_rules: dict[str, Any] = {"self": _linear_of_self, "weight": _linear_of_weight}
-_linear_bias = define(
-    "linear", _affine, node="AddmmBackward0", bias=lambda grad: grad, **_linear_rules
-)
+_linear_bias = define("linear", _affine, node="AddmmBackward0", bias=same, **_linear_rules)
 _linear = define("linear", _product, node="MmBackward0", **_linear_rules)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from dyngraph import dtypes
+from dyngraph.kernels import same
 from dyngraph.ops.operator import define
 from dyngraph.ops.rules import direction, zero_gradient
 from dyngraph.tensor import Tensor
@@ -17,13 +18,13 @@ from dyngraph.tensor import Tensor
 _add = define(
     "add",
     lambda self, other: jnp.add(self, other),
-    self=lambda grad: grad,
-    other=lambda grad: grad,
+    self=same,
+    other=same,
 )
 _add_scaled = define(
     "add",
     lambda self, other, alpha: jnp.add(self, alpha * other),
-    self=lambda grad: grad,
+    self=same,
     other=lambda grad, alpha: grad * jnp.conj(alpha),
     alpha=None,
 )
@@ -57,13 +58,13 @@ def _refuse_bool(what: str, *operands: Any) -> None:
 _sub = define(
     "sub",
     lambda self, other: _subtract(self, other),
-    self=lambda grad: grad,
+    self=same,
     other=lambda grad: -grad,
 )
 _sub_scaled = define(
     "sub",
     _subtract,
-    self=lambda grad: grad,
+    self=same,
     other=lambda grad, alpha: -grad * jnp.conj(alpha),
     alpha=None,
 )
@@ -165,7 +166,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 remainder = define(
     "remainder",
     lambda self, other: jnp.remainder(self, other),
-    self=lambda grad: grad,
+    self=same,
     other=lambda grad, self, other: -grad * jnp.floor_divide(self, other),
     doc="""What is left of a division that rounds down: it has the sign of `other`.
 
@@ -177,7 +178,7 @@ remainder = define(
 fmod = define(
     "fmod",
     lambda self, other: jnp.fmod(self, other),
-    self=lambda grad: grad,
+    self=same,
     other=lambda grad, self, other: -grad * jnp.trunc(self / other),
     doc="""What is left of a division that rounds towards zero: it has the sign of `input`.
 
@@ -201,7 +202,7 @@ neg = define(
 positive = define(
     "positive",
     lambda self: (_refuse_bool("The `+` operator", self), jnp.positive(self))[1],
-    self=lambda grad: grad,
+    self=same,
     elementwise=True,
     doc="""The tensor's values as they are; RuntimeError for bool tensors.
 
@@ -214,7 +215,7 @@ addcmul = define(
     "addcmul",
     lambda self, tensor1, tensor2, value=1: self + value * tensor1 * tensor2,
     signature="self, tensor1, tensor2, *, value=1",
-    self=lambda grad: grad,
+    self=same,
     tensor1=lambda grad, tensor2, value: grad * jnp.conj(value * tensor2),
     tensor2=lambda grad, tensor1, value: grad * jnp.conj(value * tensor1),
     value=None,
@@ -229,7 +230,7 @@ addcdiv = define(
     "addcdiv",
     lambda self, tensor1, tensor2, value=1: self + value * tensor1 / tensor2,
     signature="self, tensor1, tensor2, *, value=1",
-    self=lambda grad: grad,
+    self=same,
     tensor1=lambda grad, tensor2, value: grad * jnp.conj(value / tensor2),
     tensor2=lambda grad, tensor1, tensor2, value: (
         -grad * jnp.conj(value * tensor1 / (tensor2 * tensor2))

@@ -10,12 +10,13 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from dyngraph.kernels import same
 from dyngraph.ops.operator import define
 
 real = define(
     "real",
     lambda self: jnp.real(self),
-    self=lambda grad: grad,
+    self=same,
     doc="""The real part; a real tensor's own values.
 
     >>> dg.real(dg.tensor([1.0 + 2.0j]))

@@ -17,6 +17,7 @@ import numpy as np
 
 from dyngraph import devices, dtypes, modes
 from dyngraph.graph.node import InputMetadata, Node, Values, creation_numbers
+from dyngraph.kernels import same
 from dyngraph.ops.operator import define
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
@@ -29,7 +30,7 @@ def _cast(self: Any, *, dtype: Any) -> Any:
     return self.astype(dtype)
 
 
-_to_copy = define("to_copy", _cast, node="ToCopyBackward0", self=lambda grad: grad)
+_to_copy = define("to_copy", _cast, node="ToCopyBackward0", self=same)
 _to_copy_without_gradient = define("to_copy_without_gradient", _cast, differentiable=False)
 _cast_array = jax.jit(_cast, static_argnames="dtype")
 

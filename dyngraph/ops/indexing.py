@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dyngraph.kernels import same
 from dyngraph.ops.arguments import with_parameters
 from dyngraph.ops.basic_indexing import basic_plan, too_many
 from dyngraph.ops.host_values import array_of, as_int, on_host, refuse_outside
@@ -272,7 +273,7 @@ def _index_put_operator(count: int, *, accumulate: bool) -> Callable[..., Any]:
     rules: dict[str, Any] = dict.fromkeys(names)
     if accumulate:
         rules |= {
-            "self": lambda grad: grad,
+            "self": same,
             "values": with_parameters(of_values, ["grad", "dims", *names]),
         }
     else:

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from dyngraph.kernels import same
 from dyngraph.ops.arguments import require_float, widened
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
@@ -78,7 +79,7 @@ _native_layer_norm = define(
     weight=lambda grad, self, eps, normalized_shape: (
         grad * _normalized(widened(self), _last_dims("layer_norm", self, normalized_shape), eps)[0]
     ),
-    bias=lambda grad: grad,
+    bias=same,
     eps=None,
 )
 

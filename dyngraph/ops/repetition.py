@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from dyngraph.kernels import same
 from dyngraph.ops.arguments import as_ints
 from dyngraph.ops.operator import define
 from dyngraph.ops.shape import reshape
@@ -46,7 +47,7 @@ expand = define(
     "expand",
     _expand,
     signature="self, *size",
-    self=lambda grad: grad,
+    self=same,
     doc="""Dims of length 1 stretched to `size`, and new ones in front; -1 leaves a dim as it is.
 
     Raises RuntimeError for a dim of another length.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from dyngraph.kernels import same
 from dyngraph.ops.operator import define
 from dyngraph.ops.rules import zero_gradient
 
@@ -60,7 +61,7 @@ fix = trunc
 frac = define(
     "frac",
     lambda self: self - jnp.trunc(self),
-    self=lambda grad: grad,
+    self=same,
     elementwise=True,
     doc="""The part behind the decimal point, with the sign of the element.
 

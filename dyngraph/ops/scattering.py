@@ -12,6 +12,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from dyngraph.kernels import same
 from dyngraph.ops.gathering import box, check_along, check_values, get_along, update_along
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
@@ -94,7 +95,7 @@ _scatter_add = define(
     "scatter_add",
     _scatter_add_kernel,
     signature="self, index, src, dim",
-    self=lambda grad: grad,
+    self=same,
     index=None,
     src=lambda grad, index, src_shape, dim: _src_grad(
         get_along(grad, index, dim), index, src_shape

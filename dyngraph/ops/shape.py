@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from dyngraph.kernels import same
 from dyngraph.ops.arguments import as_ints, distinct_dims
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor, canonical_dim
@@ -219,7 +220,7 @@ clone = define(
     "clone",
     lambda self: self,
     signature="self, *, memory_format=None",
-    self=lambda grad: grad,
+    self=same,
     doc="""The same value in a tensor of its own; in contrast to `detach` it stays in the graph.
 
     >>> dg.ones(2, requires_grad=True).clone()

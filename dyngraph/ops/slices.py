@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from dyngraph.kernels import same
 from dyngraph.ops.host_values import array_of, outside, refuse_outside
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor, canonical_dim
@@ -114,7 +115,7 @@ _index_add = define(
     "index_add",
     _index_add_kernel,
     signature="self, index, source, alpha, dim",
-    self=lambda grad: grad,
+    self=same,
     index=None,
     source=lambda grad, index, alpha, source_shape, dim: (
         _read_rows(grad, index, dim) * alpha

@@ -1,0 +1,214 @@
+"""The text of the function that runs an operator: what `dispatch.write_dispatcher` compiles.
+
+The text names values by letter and input: x0 is the array of the first input, c0 the Storage that
+owns it, v0 its version, e0 the edge of its tensor, n0 that edge as the node keeps it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dyngraph import modes
+from dyngraph.kernels import OperatorSpec, saved_source
+
+PARAMETERS = {"self": "input"}
+"""PyTorch's functions call `input` what its rules and saved fields call `self`."""
+MAX_BRANCHED = 3
+"""Up to how many differentiable inputs the text has a branch for each set of them."""
+
+
+class DispatcherSource:
+    """Writes the text for one operator.
+
+    `signature` is the parameter list, `prologue` what runs first. `recorded`: whether calls can be
+    recorded. Inputs in `optional` may be None. The results of an operator with several outputs are
+    a tuple, or a `result_type` where `named`. A `python_operator` gives back NotImplemented for
+    operands that are neither tensors nor numbers.
+    """
+
+    def __init__(
+        self,
+        spec: OperatorSpec,
+        signature: str,
+        *,
+        prologue: str = "",
+        recorded: bool = True,
+        optional: Sequence[str] = (),
+        named: bool = False,
+        python_operator: bool = False,
+    ) -> None:
+        clashes = [n for n in (*spec.inputs, *spec.statics) if re.fullmatch(r"[cenvx]\d+", n)]
+        if clashes:
+            raise TypeError(f"{spec.name}: {clashes} are the dispatcher's own names; choose others")
+        self.spec = spec
+        self.signature = signature
+        self.prologue = prologue
+        self.optional = {PARAMETERS.get(n, n) for n in optional}
+        self.named = named
+        self.python_operator = python_operator
+        self.inputs = [PARAMETERS.get(n, n) for n in spec.inputs]
+        self.places = [spec.inputs.index(n) for n in spec.differentiable] if recorded else []
+        self.many = spec.outputs is not None
+
+    def text(self) -> str:
+        """The whole function."""
+        blocks = [
+            f"def _{self.spec.name}({self.signature}):{self.prologue}",
+            "    flags = get_flags()",
+            *(self.unwrap(i, p) for i, p in enumerate(self.inputs)),
+            self.run(),
+            self.wrap(),
+            *([self.record()] if self.places else []),
+            self.result(),
+        ]
+        return "\n".join(blocks) + "\n"
+
+    def unwrap(self, i: int, p: str) -> str:
+        """Input `p`: its array, and what recording would ask of it."""
+        edge, no_edge = (f"; e{i} = {p}._edge", f"; e{i} = None") if i in self.places else ("", "")
+        lines = [
+            f"    if isinstance({p}, Tensor):",
+            f"        c{i} = {p}._cell; x{i} = c{i}.array; v{i} = c{i}.version{edge}",
+        ]
+        if p in self.optional:
+            lines += [f"    elif {p} is None:", f"        c{i} = x{i} = None; v{i} = 0{no_edge}"]
+        if self.python_operator:
+            lines += [
+                f"    elif not isinstance({p}, OPERANDS):",
+                "        return NotImplemented",
+            ]
+        lines += [
+            "    else:",
+            f"        c{i} = None; v{i} = 0; x{i} = lift({p}, where, {p!r}){no_edge}",
+        ]
+        return "\n".join(lines)
+
+    def run(self) -> str:
+        """The kernel's call."""
+        statics = self.spec.statics
+        lines = []
+        if statics:
+            key = f"({', '.join(statics)},)"
+            lines = [
+                "    try:",
+                f"        kernel = table[{key}]",
+                "    except (KeyError, TypeError):",
+                f"        kernel = table.find({key})",
+            ]
+        given = ", ".join(f"{p!r}: {p}" for p in (*self.inputs, *statics))
+        lines += [
+            "    try:",
+            f"        out = {'kernel.' if statics else ''}forward({self.all('x')})",
+            "    except Exception as error:",
+            f"        return recover(error, call, spec, {{{given}}})",
+        ]
+        return "\n".join(lines)
+
+    def wrap(self) -> str:
+        """New tensors of the kernel's results."""
+        version = f"0 if flags < {modes.INFERENCE} else None"
+        if self.many:
+            return (
+                f"    version = {version}\n"
+                "    cells = [None if o is None else Storage(o, version) for o in out]\n"
+                "    results = [None if c is None else new_tensor(c) for c in cells]"
+            )
+        return (
+            f"    cell = new(Storage); cell.array = out; cell.version = {version}\n"
+            "    result = new(Tensor); result._cell = cell; result._edge = None; "
+            "result._meta = None"
+        )
+
+    def record(self) -> str:
+        """The node behind the results, if an input needs a gradient."""
+        needs_any = " or ".join(f"e{i} is not None" for i in self.places)
+        if len(self.places) > 1:
+            needs_any = f"({needs_any})"
+        by_hand = all(n in self.spec.rules for n in self.spec.differentiable)
+        lines = [
+            f"    if flags == {modes.GRAD} and {needs_any}:",
+            *self.edges(),
+            f"        plan = {'kernel.' if self.spec.statics else ''}plans[needs]",
+        ]
+        if not by_hand:
+            lines += [
+                "        if plan.by_shape:",
+                f"            plan = plan.select({self.all('x')})",
+            ]
+        lines += [
+            "        node = new(node_class)",
+            "        node.plan = plan",
+            f"        node.edges = ({', '.join(f'n{i}' for i in self.places)},)",
+            "        node.extra = None",
+            *(self.save() if by_hand and len(self.places) <= MAX_BRANCHED else self.pick()),
+            f"        if {' or '.join(f'v{i} is None' for i in range(len(self.inputs)))}:",
+            "            check_inference(node)",
+            "        node.sequence_nr = next(creation_numbers)",
+        ]
+        if self.many:
+            lines.append("        node.outputs = attach(node, out, results)")
+        else:
+            first = f"n{self.places[0]}"
+            like = f"{first}[0].outputs[{first}[1]]"
+            metadata = like if self.spec.elementwise else "(out.shape, out.dtype)"
+            lines += [
+                f"        node.outputs = ({metadata},)",
+                "        result._edge = (node, 0)",
+            ]
+        return "\n".join(lines)
+
+    def edges(self) -> list[str]:
+        """Where the gradients go, and the bits of the inputs that need one."""
+        if len(self.places) == 1:
+            (i,) = self.places
+            p = self.inputs[i]
+            return ["        needs = 1", f"        n{i} = leaf_edge({p}) if e{i} is LEAF else e{i}"]
+        lines = ["        needs = 0"]
+        for bit, i in enumerate(self.places):
+            lines += [
+                f"        if e{i} is None:",
+                f"            n{i} = NO_EDGE",
+                "        else:",
+                f"            needs |= {1 << bit}",
+                f"            n{i} = leaf_edge({self.inputs[i]}) if e{i} is LEAF else e{i}",
+            ]
+        return lines
+
+    def save(self) -> list[str]:
+        """What the hand-written rules read, in a branch for each set of needed inputs."""
+        ways = {
+            needs: saved_source(self.spec, self.spec.saved_by_rules(needs))
+            for needs in range(1, 1 << len(self.places))
+        }
+        if len(set(ways.values())) == 1:
+            return ["        node.saved = {}; node.guards = {}".format(*ways[1])]
+        lines = []
+        for needs, (values, guards) in ways.items():
+            word = "if" if needs == 1 else "elif"
+            lines += [
+                "        else:" if needs == max(ways) else f"        {word} needs == {needs}:",
+                f"            node.saved = {values}; node.guards = {guards}",
+            ]
+        return lines
+
+    def pick(self) -> list[str]:
+        """What the plan says; for the default rule it depends on the inputs' shapes."""
+        cell = "cells" if self.many else "cell"
+        known = f"{self.all('x')}, {self.all('c')}, {self.all('v')}, out, {cell}"
+        return [
+            "        if plan.pick is None:",
+            "            node.saved = node.guards = ()",
+            "        else:",
+            f"            node.saved, node.guards = plan.pick({known})",
+        ]
+
+    def result(self) -> str:
+        """What the call gives back."""
+        if not self.many:
+            return "    return result"
+        return "    return result_type(*results)" if self.named else "    return tuple(results)"
+
+    def all(self, letter: str) -> str:
+        """The values of one letter, for all inputs."""
+        return ", ".join(f"{letter}{i}" for i in range(len(self.inputs)))
