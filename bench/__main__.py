@@ -15,7 +15,7 @@ from bench import workloads
 from bench.timing import Figure, compare
 
 try:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 except ImportError:
     torch: Any = None
 

@@ -16,25 +16,33 @@ import numpy as np
 __all__ = [
     "bfloat16",
     "bool",
-    "complex64",
+    "cdouble",
+    "cfloat",
     "complex128",
+    "complex64",
+    "double",
     "dtype",
     "finfo",
+    "float",
     "float16",
     "float32",
     "float64",
     "get_default_dtype",
+    "half",
     "iinfo",
-    "int8",
+    "int",
     "int16",
     "int32",
     "int64",
+    "int8",
+    "long",
     "promote_types",
     "set_default_dtype",
-    "uint8",
+    "short",
     "uint16",
     "uint32",
     "uint64",
+    "uint8",
 ]
 
 _INTERNED: dict[np.dtype, dtype] = {}
@@ -92,7 +100,7 @@ class dtype:  # noqa: N801 - PyTorch's name
         except TypeError:
             return False
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> builtins.int:
         return hash(self.dtype)
 
     def __reduce__(self) -> str:
