@@ -8,7 +8,16 @@ from math import (
 )
 
 import dyngraph.methods  # noqa: F401  (binds the operators to Tensor)
-from dyngraph import autograd as autograd, nn as nn, random as random
+from dyngraph import (
+    autograd as autograd,
+    fft as fft,
+    linalg as linalg,
+    masked as masked,
+    nn as nn,
+    numpy as numpy,
+    random as random,
+    special as special,
+)
 from dyngraph.devices import (
     device as device,
 )

@@ -30,6 +30,9 @@ FAMILIES = """
     shape permutation repetition joining parts diagonals padding
     indexing gathering scattering slices masks sorting searching
     products affine contractions embeddings dropouts normalization attention losses class_losses
+    placing differences distances copies gamma_functions matrices decompositions fourier
+    convolution pooling resampling patches margin_losses sequence_losses cells
+    masked_reductions
     conversion from_data filled ranges random distributions
 """.split()
 

@@ -34,10 +34,13 @@ READING_ORDER = """
     ops.sorting ops.searching
     ops.products ops.affine ops.contractions ops.embeddings ops.dropouts ops.normalization
     ops.attention ops.losses ops.class_losses
+    ops.placing ops.differences ops.distances ops.copies ops.gamma_functions ops.matrices
+    ops.decompositions ops.fourier ops.convolution ops.pooling ops.resampling ops.patches
+    ops.margin_losses ops.sequence_losses ops.cells ops.masked_reductions
     ops.literals ops.conversion ops.factory_arguments ops.from_data ops.filled ops.ranges
     ops.random ops.distributions ops
     backward methods
-    numpy autograd
+    numpy linalg fft special masked autograd
     compiled func utils
     nn optim interop viz sharding
     dyngraph demo

@@ -1,0 +1,3 @@
+"""PyTorch's `torch.fft`."""
+
+__all__: list[str] = []

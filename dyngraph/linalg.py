@@ -1,0 +1,3 @@
+"""PyTorch's `torch.linalg`."""
+
+__all__: list[str] = []

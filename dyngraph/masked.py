@@ -1,0 +1,3 @@
+"""PyTorch's `torch.masked`."""
+
+__all__: list[str] = []

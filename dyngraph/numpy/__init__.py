@@ -1,0 +1,1 @@
+"""jax.numpy, every function of it recorded."""

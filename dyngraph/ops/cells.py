@@ -1,0 +1,6 @@
+"""One step of a recurrent layer."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
+METHODS: tuple[str, ...] = ()

@@ -1,0 +1,6 @@
+"""Convolutions and transposed convolutions."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
+METHODS: tuple[str, ...] = ()

@@ -1,0 +1,6 @@
+"""Matrix decompositions."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
+METHODS: tuple[str, ...] = ()

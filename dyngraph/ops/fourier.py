@@ -1,0 +1,6 @@
+"""Discrete Fourier transforms."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
+METHODS: tuple[str, ...] = ()

@@ -1,0 +1,6 @@
+"""Gamma, Bessel and related functions."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
+METHODS: tuple[str, ...] = ()

@@ -1,0 +1,6 @@
+"""Losses of margins and distances."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
+METHODS: tuple[str, ...] = ()

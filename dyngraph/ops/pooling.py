@@ -1,0 +1,6 @@
+"""Pooling over windows."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
+METHODS: tuple[str, ...] = ()

@@ -1,0 +1,6 @@
+"""Losses over sequences."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
+METHODS: tuple[str, ...] = ()
