@@ -29,9 +29,15 @@ MAX_COUNTS = 256
 
 def as_ints(value: Any) -> tuple[int, ...]:
     """An argument that may be one int or several, as a tuple; TypeError for anything else."""
-    if isinstance(value, (tuple, list)):
-        return tuple(operator.index(v) for v in value)
-    return (operator.index(value),)
+    try:
+        if isinstance(value, (tuple, list)):
+            return tuple(operator.index(v) for v in value)
+        return (operator.index(value),)
+    except TypeError:
+        raise TypeError(
+            f"expected an int or a tuple of ints, got {value!r} ({type(value).__name__}). "
+            "Pass whole numbers, by int() where need be."
+        ) from None
 
 
 def distinct_dims(dims: Any, ndim: int) -> tuple[int, ...]:

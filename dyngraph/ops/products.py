@@ -29,7 +29,10 @@ def same_dtype(
 
 
 def _times(a: Any, b: Any) -> str:
-    return f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]})"
+    return (
+        f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]}): the first "
+        f"has {a[1]} columns, the second {b[0]} rows. Transpose or reshape one of them."
+    )
 
 
 def rows(array: Any) -> Any:
@@ -44,7 +47,8 @@ def matrix_product(self: Any, mat2: Any) -> Any:
     for name, matrix in (("self", self), ("mat2", mat2)):
         if matrix.ndim != 2:
             raise RuntimeError(
-                f"{name} must be a matrix, got a tensor of shape {list(matrix.shape)}"
+                f"{name} must be a matrix, got a tensor of shape {list(matrix.shape)}. Use "
+                "matmul() for other shapes."
             )
     same_dtype(self, mat2)
     if self.shape[1] != mat2.shape[0]:
@@ -146,7 +150,7 @@ def _mv(self: Any, vec: Any) -> Any:
     if self.shape[-1] != vec.shape[0]:
         raise RuntimeError(
             f"size mismatch, got input ({count}), mat ({count}x{self.shape[-1]}), vec "
-            f"({vec.shape[0]})"
+            f"({vec.shape[0]}). Transpose the matrix, or reshape one of them."
         )
     same_dtype(self, vec, "addmv input tensors must have the same dtype")
     return self @ vec
@@ -198,7 +202,7 @@ def _vectors(self: Any, other: Any) -> None:
         raise RuntimeError(
             f"inconsistent tensor size, expected tensor {list(self.shape)} and src "
             f"{list(other.shape)} to have the same number of elements, but got {self.size} and "
-            f"{other.size} elements respectively"
+            f"{other.size} elements respectively. Reshape or slice one of them."
         )
 
 
