@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 import dyngraph as dg
 from bench import workloads
+from bench.cold import measure
 from bench.timing import Figure, compare
 
 try:
@@ -147,6 +148,27 @@ def show(title: str, figures: list[Figure]) -> None:
         print(f"{f.name:32}{f.milliseconds:9.2f}{f.ratio:9.2f}   {f.low:.2f} - {f.high:.2f}")
 
 
+COLD = {
+    "elementwise chain": "chain_both_ways",
+    "LSTM cell": "lstm_both_ways",
+    "GPT": "gpt_both_ways",
+}
+
+
+def show_cold() -> dict[str, list[float]]:
+    """The first steps of the programs above, each in a new process without a cache."""
+    print(f"\n{COLD_TITLE}\n{'':32}{'import':>9}{'first':>9}{'second':>9}   seconds")
+    figures = {}
+    for name, make in COLD.items():
+        cold = measure(name, make, "dyngraph")
+        print(f"{name:32}{cold.start:9.2f}{cold.first:9.2f}{cold.second:9.3f}")
+        figures[name] = [cold.start, cold.first, cold.second]
+    return figures
+
+
+COLD_TITLE = "cold: forward + backward in a new process, nothing compiled before"
+
+
 def main() -> None:
     """Measures every section and prints it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -162,12 +184,14 @@ def main() -> None:
     print(f", jax_cpu_enable_async_dispatch {options.async_dispatch}", end="")
     print(f", torch {torch.__version__}" if torch is not None else ", no torch installed")
     print("ratio: time over that of the section's first row, in the same round; median of rounds")
-    written = {}
+    written: dict[str, Any] = {}
     for title, (make, rounds) in SECTIONS.items():
         if options.only in title:
             figures = compare(make(), rounds=max(3, int(rounds * options.rounds)))
             show(title, figures)
             written[title] = [f._asdict() for f in figures]
+    if options.only in COLD_TITLE:
+        written[COLD_TITLE] = show_cold()
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(written, file, indent=1)
