@@ -16,6 +16,7 @@ import numpy as np
 __all__ = [
     "bfloat16",
     "bool",
+    "can_cast",
     "cdouble",
     "cfloat",
     "complex128",
@@ -206,6 +207,22 @@ def promote_types(type1: Any, type2: Any) -> dtype:
     dyngraph.float16
     """
     return of(np.dtype(jnp.promote_types(as_dtype(type1).dtype, as_dtype(type2).dtype)))
+
+
+def can_cast(from_: Any, to: Any) -> builtins.bool:
+    """Whether a result of the first dtype may be written to a tensor of the second.
+
+    Complex numbers do not go into real ones, floats not into integers, nothing else into bools.
+
+    >>> dg.can_cast(dg.float32, dg.float16), dg.can_cast(dg.float32, dg.int32)
+    (True, False)
+    """
+    given, wanted = as_dtype(from_), as_dtype(to)
+    if given.is_complex:
+        return wanted.is_complex
+    if given.is_floating_point:
+        return wanted.is_differentiable
+    return given.name == "bool" or wanted.name != "bool"
 
 
 def finfo(type: Any = None) -> Any:

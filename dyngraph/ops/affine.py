@@ -196,12 +196,74 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return _linear(input, weight) if bias is None else _linear_bias(bias, input, weight)
 
 
+def _outer_product(vec1: Any, vec2: Any) -> Any:
+    for name, vector in (("vec1", vec1), ("vec2", vec2)):
+        if vector.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.ndim}-D")
+    return vec1[:, None] * vec2
+
+
+_addr = _define_added(
+    "addr",
+    lambda self, vec1, vec2, beta, alpha: _sum_of(self, _outer_product(vec1, vec2), beta, alpha),
+)
+
+
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`beta * input + alpha * outer(vec1, vec2)`; the input broadcasts to the product's shape.
+
+    >>> dg.addr(dg.ones(1), dg.tensor([1.0, 2.0]), dg.tensor([3.0, 4.0]))
+    tensor([[4., 5.],
+            [7., 9.]])
+    """
+    return _addr(input, vec1, vec2, beta, alpha)
+
+
+def _bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    if (
+        input1.shape[:-1] != input2.shape[:-1]
+        or weight.ndim != 3
+        or (input1.shape[-1], input2.shape[-1]) != weight.shape[1:]
+        or (bias is not None and bias.shape != weight.shape[:1])
+    ):
+        raise RuntimeError(
+            "bilinear(): expected input1 (..., n), input2 (..., m), weight (out, n, m) and bias "
+            f"(out), got shapes {list(input1.shape)}, {list(input2.shape)}, {list(weight.shape)} "
+            f"and {None if bias is None else list(bias.shape)}"
+        )
+    out = jnp.einsum("...i,oij,...j->...o", input1, weight, input2)
+    return out if bias is None else out + bias
+
+
+bilinear = define(
+    "bilinear",
+    _bilinear,
+    node="TrilinearBackward0",
+    doc="""`input1 @ weight[o] @ input2 + bias[o]` for each output o: a form linear in both inputs.
+
+    `input1: (..., n), input2: (..., m), weight: (out, n, m), bias: (out) -> (..., out)`. Raises
+    RuntimeError where shapes do not fit.
+
+    >>> dg.bilinear(dg.tensor([2.0]), dg.tensor([3.0]), dg.ones(1, 1, 1))
+    tensor([6.])
+    """,
+)
+
+
 __all__ = [
     "addbmm",
     "addmm",
     "addmv",
+    "addr",
     "baddbmm",
+    "bilinear",
 ]
 
-METHODS = tuple(__all__)
+METHODS = (
+    "addbmm",
+    "addmm",
+    "addmv",
+    "addr",
+    "baddbmm",
+)
 """The functions of this file that are methods of Tensor too."""

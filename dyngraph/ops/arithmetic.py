@@ -306,6 +306,11 @@ copysign = define(
 multiply, subtract, divide, negative, absolute = mul, sub, div, neg, abs
 
 
+def __rdiv__(self: Any, other: Any) -> Tensor:
+    """`other / self`, by the name that Python 2 gave the operator."""
+    return true_divide(other, self)
+
+
 __all__ = [
     "abs",
     "absolute",
@@ -332,5 +337,5 @@ __all__ = [
     "true_divide",
 ]
 
-METHODS = tuple(n for n in __all__ if n != "rsub")
+METHODS = (*(n for n in __all__ if n != "rsub"), "__rdiv__")
 """The functions of this file that are methods of Tensor too."""

@@ -12,6 +12,7 @@ from jax import lax
 
 from dyngraph.kernels import same
 from dyngraph.ops.operator import define
+from dyngraph.tensor import Tensor
 
 real = define(
     "real",
@@ -90,18 +91,127 @@ polar = define(
 )
 
 
+conj_physical = define(
+    "conj_physical",
+    lambda self: jnp.conj(self),
+    self=lambda grad: jnp.conj(grad),
+    elementwise=True,
+    doc="""The complex conjugate, computed: `conj`, which computes it here too.
+
+    >>> dg.conj_physical(dg.tensor([1.0 + 2.0j]))
+    tensor([1.-2.j])
+    """,
+)
+
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """The input itself: no tensor here waits for its conjugation.
+
+    >>> dg.resolve_conj(dg.conj(dg.tensor([1.0 + 2.0j])))
+    tensor([1.-2.j])
+    """
+    return input
+
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """The input itself: no tensor here waits for its negation.
+
+    >>> dg.resolve_neg(dg.tensor([1.0]))
+    tensor([1.])
+    """
+    return input
+
+
+def is_conj(input: Tensor) -> bool:
+    """Whether the tensor waits for its conjugation: never, it is computed at once.
+
+    >>> dg.is_conj(dg.conj(dg.tensor([1.0 + 2.0j])))
+    False
+    """
+    return False
+
+
+def is_neg(input: Tensor) -> bool:
+    """Whether the tensor waits for its negation: never, it is computed at once.
+
+    >>> dg.is_neg(dg.tensor([1.0]))
+    False
+    """
+    return False
+
+
+def _parts(self: Any) -> Any:
+    if not jnp.issubdtype(self.dtype, jnp.complexfloating):
+        raise RuntimeError(
+            f"view_as_real is only supported for complex tensors, got {self.dtype}. A real "
+            "tensor's parts are itself and zeros."
+        )
+    return jnp.stack([jnp.real(self), jnp.imag(self)], -1)
+
+
+def _from_parts(self: Any) -> Any:
+    if self.dtype not in (jnp.float32, jnp.float64):
+        raise RuntimeError(
+            f"view_as_complex is only supported for float32 and float64 tensors, got {self.dtype}. "
+            "Convert it by .float()."
+        )
+    if not self.ndim or self.shape[-1] != 2:
+        raise RuntimeError(
+            "Tensor must have a last dimension of size 2: the real and the imaginary parts. Got "
+            f"shape {list(self.shape)}"
+        )
+    return lax.complex(self[..., 0], self[..., 1])
+
+
+view_as_real = define(
+    "view_as_real",
+    _parts,
+    self=lambda grad: lax.complex(grad[..., 0], grad[..., 1]),
+    doc="""Real and imaginary parts in a last dim of size 2; RuntimeError for a real tensor.
+
+    >>> dg.view_as_real(dg.tensor([1.0 + 2.0j]))
+    tensor([[1., 2.]])
+    """,
+)
+view_as_complex = define(
+    "view_as_complex",
+    _from_parts,
+    self=lambda grad: jnp.stack([jnp.real(grad), jnp.imag(grad)], -1),
+    doc="""Complex numbers from a last dim of real and imaginary parts.
+
+    Raises RuntimeError where that dim has not size 2, and for other dtypes than float32 and
+    float64.
+
+    >>> dg.view_as_complex(dg.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """,
+)
+
+
 __all__ = [
     "angle",
     "complex",
     "conj",
+    "conj_physical",
     "imag",
+    "is_conj",
+    "is_neg",
     "polar",
     "real",
+    "resolve_conj",
+    "resolve_neg",
+    "view_as_complex",
+    "view_as_real",
 ]
 
 METHODS = (
     "angle",
     "conj",
+    "conj_physical",
+    "is_conj",
+    "is_neg",
+    "resolve_conj",
+    "resolve_neg",
 )
 """The functions of this file that are methods of Tensor too."""
 PROPERTIES = {"real": real, "imag": imag}

@@ -254,7 +254,20 @@ double = _conversion("double", dtypes.float64)
 cfloat = _conversion("cfloat", dtypes.complex64)
 cdouble = _conversion("cdouble", dtypes.complex128)
 
-__all__: list[str] = []
+
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """The dtype of a result of both, tensors or numbers, by JAX's lattice; numbers give way.
+
+    >>> dg.result_type(dg.tensor([1, 2]), 1.0)
+    dyngraph.float32
+    """
+    values = [v._cell.array if isinstance(v, Tensor) else v for v in (tensor1, tensor2)]
+    return dtypes.of(np.dtype(jnp.result_type(*values)))
+
+
+__all__ = [
+    "result_type",
+]
 
 METHODS = (
     "bfloat16",

@@ -2,5 +2,170 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
-METHODS: tuple[str, ...] = ()
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from dyngraph.ops.diagonals import diagonal
+from dyngraph.ops.parts import narrow, split_with_sizes, unbind, unfold
+from dyngraph.ops.permutation import permute, t, transpose
+from dyngraph.ops.placing import as_strided
+from dyngraph.ops.repetition import expand
+from dyngraph.ops.shape import clone, squeeze, unsqueeze, view
+from dyngraph.tensor import Tensor
+
+
+def _copying(show: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    """The operator that copies what `show` shows; its parameters are those of `show`."""
+
+    @functools.wraps(show)
+    def copy(*args: Any, **kwargs: Any) -> Any:
+        shown = show(*args, **kwargs)
+        return tuple(clone(part) for part in shown) if isinstance(shown, tuple) else clone(shown)
+
+    copy.__name__ = copy.__qualname__ = f"{show.__name__}_copy"
+    copy.__module__ = __name__
+    copy.__doc__ = doc
+    return copy
+
+
+def alias_copy(input: Any) -> Tensor:
+    """A tensor of its own with the values of `input`.
+
+    >>> dg.alias_copy(dg.tensor([1, 2]))
+    tensor([1, 2])
+    """
+    return clone(input)
+
+
+as_strided_copy = _copying(
+    as_strided,
+    """A copy of what `as_strided` shows.
+
+    >>> dg.as_strided_copy(dg.arange(4), (2,), (2,))
+    tensor([0, 2])
+    """,
+)
+diagonal_copy = _copying(
+    diagonal,
+    """A copy of what `diagonal` shows.
+
+    >>> dg.diagonal_copy(dg.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """,
+)
+expand_copy = _copying(
+    expand,
+    """A copy of what `expand` shows, each element as often as it shows.
+
+    >>> dg.expand_copy(dg.tensor([[1], [2]]), (2, 2))
+    tensor([[1, 1],
+            [2, 2]])
+    """,
+)
+narrow_copy = _copying(
+    narrow,
+    """A copy of what `narrow` shows.
+
+    >>> dg.narrow_copy(dg.tensor([1, 2, 3]), 0, 1, 2)
+    tensor([2, 3])
+    """,
+)
+permute_copy = _copying(
+    permute,
+    """A copy of what `permute` shows.
+
+    >>> dg.permute_copy(dg.tensor([[1, 2]]), (1, 0))
+    tensor([[1],
+            [2]])
+    """,
+)
+split_with_sizes_copy = _copying(
+    split_with_sizes,
+    """Copies of what `split_with_sizes` shows.
+
+    >>> dg.split_with_sizes_copy(dg.tensor([1, 2, 3]), [1, 2])
+    (tensor([1]), tensor([2, 3]))
+    """,
+)
+squeeze_copy = _copying(
+    squeeze,
+    """A copy of what `squeeze` shows.
+
+    >>> dg.squeeze_copy(dg.tensor([[1, 2]]))
+    tensor([1, 2])
+    """,
+)
+t_copy = _copying(
+    t,
+    """A copy of what `t` shows.
+
+    >>> dg.t_copy(dg.tensor([[1, 2]]))
+    tensor([[1],
+            [2]])
+    """,
+)
+transpose_copy = _copying(
+    transpose,
+    """A copy of what `transpose` shows.
+
+    >>> dg.transpose_copy(dg.tensor([[1, 2]]), 0, 1)
+    tensor([[1],
+            [2]])
+    """,
+)
+unbind_copy = _copying(
+    unbind,
+    """Copies of what `unbind` shows.
+
+    >>> dg.unbind_copy(dg.tensor([1, 2]))
+    (tensor(1), tensor(2))
+    """,
+)
+unfold_copy = _copying(
+    unfold,
+    """A copy of what `unfold` shows.
+
+    >>> dg.unfold_copy(dg.tensor([1, 2, 3]), 0, 2, 1)
+    tensor([[1, 2],
+            [2, 3]])
+    """,
+)
+unsqueeze_copy = _copying(
+    unsqueeze,
+    """A copy of what `unsqueeze` shows.
+
+    >>> dg.unsqueeze_copy(dg.tensor([1, 2]), 0)
+    tensor([[1, 2]])
+    """,
+)
+view_copy = _copying(
+    view,
+    """A copy of what `view` shows.
+
+    >>> dg.view_copy(dg.tensor([1, 2]), (2, 1))
+    tensor([[1],
+            [2]])
+    """,
+)
+
+
+__all__ = [
+    "alias_copy",
+    "as_strided_copy",
+    "diagonal_copy",
+    "expand_copy",
+    "narrow_copy",
+    "permute_copy",
+    "split_with_sizes_copy",
+    "squeeze_copy",
+    "t_copy",
+    "transpose_copy",
+    "unbind_copy",
+    "unfold_copy",
+    "unsqueeze_copy",
+    "view_copy",
+]
+
+METHODS = ("narrow_copy",)
+"""The functions of this file that are methods of Tensor too."""

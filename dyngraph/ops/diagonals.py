@@ -50,21 +50,21 @@ triu = define(
 )
 
 
-def _diagonal_dims(ndim: int, dim1: int, dim2: int) -> tuple[int, int]:
+def diagonal_dims(ndim: int, dim1: int, dim2: int) -> tuple[int, int]:
     first, second = canonical_dim(dim1, ndim), canonical_dim(dim2, ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return first, second
 
 
-def _take_diagonal(array: Any, offset: int, dim1: int, dim2: int) -> Any:
-    first, second = _diagonal_dims(array.ndim, dim1, dim2)
+def take_diagonal(array: Any, offset: int, dim1: int, dim2: int) -> Any:
+    first, second = diagonal_dims(array.ndim, dim1, dim2)
     return jnp.diagonal(array, offset, first, second)
 
 
 def _put_diagonal(values: Any, shape: Sequence[int], offset: int, dim1: int, dim2: int) -> Any:
     """Zeros of `shape` with `values` on a diagonal: the adjoint of taking it."""
-    first, second = _diagonal_dims(len(shape), dim1, dim2)
+    first, second = diagonal_dims(len(shape), dim1, dim2)
     matrices = jnp.moveaxis(jnp.zeros(shape, values.dtype), (first, second), (-2, -1))
     along = np.arange(values.shape[-1])
     rows, columns = along + max(-offset, 0), along + max(offset, 0)
@@ -73,7 +73,7 @@ def _put_diagonal(values: Any, shape: Sequence[int], offset: int, dim1: int, dim
 
 diagonal = define(
     "diagonal",
-    lambda self, *, offset=0, dim1=0, dim2=1: _take_diagonal(self, offset, dim1, dim2),
+    lambda self, *, offset=0, dim1=0, dim2=1: take_diagonal(self, offset, dim1, dim2),
     self=lambda grad, self_shape, offset, dim1, dim2: _put_diagonal(
         grad, self_shape, offset, dim1, dim2
     ),
@@ -87,7 +87,7 @@ diagonal = define(
 
 def _diag_embed(self: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     ndim, length = self.ndim + 1, self.shape[-1] + abs(offset)
-    first, second = sorted(_diagonal_dims(ndim, dim1, dim2))
+    first, second = sorted(diagonal_dims(ndim, dim1, dim2))
     shape = list(self.shape[:-1])
     shape.insert(first, length)
     shape.insert(second, length)
@@ -97,7 +97,7 @@ def _diag_embed(self: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 diag_embed = define(
     "diag_embed",
     _diag_embed,
-    self=lambda grad, offset, dim1, dim2: _take_diagonal(grad, offset, dim1, dim2),
+    self=lambda grad, offset, dim1, dim2: take_diagonal(grad, offset, dim1, dim2),
     doc="""Matrices, in two new dims, with the last dim on their diagonals and zeros elsewhere.
 
     >>> dg.diag_embed(dg.tensor([1, 2]))

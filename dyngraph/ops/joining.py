@@ -5,15 +5,18 @@ Each tensor has the gradient of its part.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.scipy.linalg import block_diag as _block_diagonal
 
 from dyngraph.ops.arguments import define_variadic
+from dyngraph.ops.operator import define
 from dyngraph.ops.repetition import expand, listed
 from dyngraph.ops.shape import atleast_1d, atleast_2d, atleast_3d, flatten, reshape
 from dyngraph.tensor import Tensor, canonical_dim
@@ -209,11 +212,38 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     return stack([flatten(grid) for grid in meshgrid(*tensors)], 1)
 
 
+def _combinations_kernel(self: Any, *, r: int, with_replacement: bool) -> Any:
+    if self.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(self.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = list(choose(range(self.shape[0]), r))
+    if not r:
+        return jnp.zeros(0, self.dtype)
+    return self[np.array(places, np.int32).reshape(-1, r)]
+
+
+_combinations = define("combinations", _combinations_kernel)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Every choice of `r` elements of a vector, as rows, in the order of itertools.
+
+    >>> dg.combinations(dg.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    return _combinations(input, r, bool(with_replacement))
+
+
 __all__ = [
     "block_diag",
     "cartesian_prod",
     "cat",
     "column_stack",
+    "combinations",
     "concat",
     "concatenate",
     "dstack",

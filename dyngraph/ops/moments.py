@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from dyngraph.ops.arguments import (
     is_inexact,
@@ -182,7 +183,83 @@ def std_mean(
     return _std_mean(input, *_moment_arguments(dim, unbiased, keepdim, correction, axis, keepdims))
 
 
+def _cov(self: Any, fweights: Any = None, aweights: Any = None, *, correction: int) -> Any:
+    if self.ndim > 2:
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with "
+            f"{self.ndim} dimensions"
+        )
+    rows = jnp.atleast_2d(self) if is_inexact(self) else jnp.atleast_2d(self).astype(float)
+    count = rows.shape[1]
+    weights = None
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        if given.shape != (count,):
+            raise RuntimeError(
+                f"cov(): expected {name} to be a vector with one weight for each of the {count} "
+                f"observations, got shape {list(given.shape)}"
+            )
+        weights = given if weights is None else weights * given
+    total = count if weights is None else jnp.sum(weights)
+    centre = jnp.average(rows, 1, weights, keepdims=True)
+    centred = rows - centre
+    if weights is None or aweights is None or correction == 0:
+        freedom = total - correction
+    else:
+        freedom = total - correction * jnp.sum(weights * aweights) / total
+    weighted = centred if weights is None else centred * weights
+    cov = weighted @ jnp.conj(centred).T / jnp.maximum(freedom, 0)
+    return cov[0, 0] if rows.shape[0] == 1 else cov
+
+
+_covariance = define("cov", _cov, signature="self, correction, fweights, aweights", fweights=None)
+
+
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """The covariances of variables, a row each, from observations, a column each.
+
+    The sum of products is divided by the number of observations less `correction`. `fweights` says
+    how often each was seen, `aweights` how much it counts. A vector is one variable.
+
+    >>> dg.cov(dg.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    return _covariance(input, correction, fweights, aweights)
+
+
+def _corrcoef(self: Any) -> Any:
+    if self.ndim > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
+            f"{self.ndim} dimensions"
+        )
+    cov = _cov(self, correction=1)
+    if not cov.ndim:
+        return cov / cov
+    root = jnp.sqrt(jnp.real(jnp.diagonal(cov)))
+    ratio = cov / root[:, None] / root
+    if jnp.iscomplexobj(ratio):
+        return lax.complex(jnp.clip(ratio.real, -1, 1), jnp.clip(ratio.imag, -1, 1))
+    return jnp.clip(ratio, -1, 1)
+
+
+corrcoef = define(
+    "corrcoef",
+    _corrcoef,
+    doc="""The correlations of variables, a row each: covariances over standard deviations.
+
+    >>> dg.corrcoef(dg.tensor([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """,
+)
+
+
 __all__ = [
+    "corrcoef",
+    "cov",
     "std",
     "std_mean",
     "var",

@@ -135,22 +135,23 @@ def norm(
     return vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
-def _safe_norm(values: Any, dim: int, p: float = 2.0) -> Any:
+def safe_norm(values: Any, dim: int, p: float = 2.0) -> Any:
     """The p-norm along `dim`, which it keeps, with gradient 0 at 0."""
-    size = jnp.abs(values)
+    nonzero = jnp.where(values == 0, 1, values)
+    size = jnp.where(values == 0, 0, jnp.abs(nonzero))
     if p == math.inf:
         return size.max(dim, keepdims=True)
     if p == 1:
         return size.sum(dim, keepdims=True)
-    nonzero = jnp.where(size == 0, 1, size)
-    total = jnp.where(size == 0, 0, nonzero * nonzero if p == 2 else nonzero**p)
+    nonzero = jnp.abs(nonzero)
+    total = jnp.where(values == 0, 0, nonzero * nonzero if p == 2 else nonzero**p)
     total = total.sum(dim, keepdims=True)
     some = jnp.where(total == 0, 1, total)
     return jnp.where(total == 0, 0, jnp.sqrt(some) if p == 2 else some ** (1 / p))
 
 
 def _normalize(self: Any, eps: Any = 1e-12, *, p: float = 2.0, dim: int = 1) -> Any:
-    return self / jnp.maximum(_safe_norm(self, canonical_dim(dim, self.ndim), p), eps)
+    return self / jnp.maximum(safe_norm(self, canonical_dim(dim, self.ndim), p), eps)
 
 
 normalize = define(
@@ -170,8 +171,8 @@ def _cosine(first: Any, second: Any, eps: Any, *, dim: int) -> Any:
     require_float("cosine_similarity", first)
     first, second = jnp.broadcast_arrays(first, second)
     axis = canonical_dim(dim, first.ndim)
-    first = first / jnp.maximum(_safe_norm(first, axis), eps)
-    second = second / jnp.maximum(_safe_norm(second, axis), eps)
+    first = first / jnp.maximum(safe_norm(first, axis), eps)
+    second = second / jnp.maximum(safe_norm(second, axis), eps)
     return (first * second).sum(axis)
 
 
@@ -191,10 +192,39 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return _cosine_similarity(x1, x2, dim, eps)
 
 
+def _renorm(self: Any, maxnorm: Any, *, p: float, dim: int) -> Any:
+    if self.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
+    axis = canonical_dim(dim, self.ndim)
+    slices = jnp.moveaxis(self, axis, 0)
+    size = safe_norm(slices.reshape(slices.shape[0], -1), 1, p)
+    # 1e-7 as in PyTorch, so that rounding leaves no norm above the bound
+    factor = jnp.where(size > maxnorm, maxnorm / (size + 1e-7), 1).astype(self.dtype)
+    return self * factor.reshape([-1 if d == axis else 1 for d in range(self.ndim)])
+
+
+_renormed = define("renorm", _renorm, signature="self, p, dim, maxnorm", maxnorm=None)
+
+
+def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The input with each slice along `dim` scaled down to the p-norm `maxnorm`, where it has more.
+
+    >>> dg.renorm(dg.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    if p <= 0:
+        raise RuntimeError(f"renorm: non-positive-norm not supported, got p={p}")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    return _renormed(input, float(p), dim, maxnorm)
+
+
 __all__ = [
     "cosine_similarity",
     "norm",
+    "renorm",
 ]
 
-METHODS = ("norm",)
+METHODS = ("norm", "renorm")
 """The functions of this file that are methods of Tensor too."""

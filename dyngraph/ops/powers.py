@@ -269,6 +269,35 @@ xlogy = define(
 )
 
 
+def _vander(self: Any, *, N: int | None, increasing: bool) -> Any:
+    if self.ndim != 1:
+        raise RuntimeError(f"vander: x must be a one-dimensional tensor, got {self.ndim} dims")
+    count = self.shape[0] if N is None else N
+    if count < 0:
+        raise RuntimeError(f"vander: N must be non-negative, got {count}")
+    ones = jnp.ones((self.shape[0], min(count, 1)), self.dtype)
+    factors = jnp.broadcast_to(self[:, None], (self.shape[0], max(count - 1, 0)))
+    columns = jnp.cumprod(jnp.concatenate([ones, factors], 1), 1, dtype=self.dtype)
+    return columns if increasing else columns[:, ::-1]
+
+
+_vander_matrix = define("vander", _vander)
+
+
+def vander(
+    x: Any,
+    N: int | None = None,
+    increasing: bool = False,
+) -> Tensor:
+    """The matrix of the powers N - 1, ..., 1, 0 of each element of a vector, a row an element.
+
+    >>> dg.vander(dg.tensor([2.0, 3.0]), 3)
+    tensor([[4., 2., 1.],
+            [9., 3., 1.]])
+    """
+    return _vander_matrix(x, N, bool(increasing))
+
+
 __all__ = [
     "exp",
     "exp2",
@@ -286,8 +315,9 @@ __all__ = [
     "rsqrt",
     "sqrt",
     "square",
+    "vander",
     "xlogy",
 ]
 
-METHODS = tuple(__all__)
+METHODS = tuple(n for n in __all__ if n != "vander")
 """The functions of this file that are methods of Tensor too."""

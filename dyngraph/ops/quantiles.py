@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from dyngraph.ops.extremes import selection
 from dyngraph.ops.operator import define
@@ -165,8 +166,36 @@ def nanquantile(
     return _nanquantile_of(input, _check_fraction(q), dim, keepdim, interpolation)
 
 
+def _most_frequent(array: Any, axis: int) -> Any:
+    """The index of the last occurrence of the most frequent value, the smallest of several."""
+    order = jnp.argsort(array, axis, stable=True)
+    ordered = jnp.moveaxis(jnp.take_along_axis(array, order, axis), axis, -1)
+    starts = jnp.concatenate(
+        [jnp.ones_like(ordered[..., :1], bool), ordered[..., 1:] != ordered[..., :-1]], -1
+    )
+    along = jnp.arange(array.shape[axis])
+    before = along - lax.cummax(jnp.where(starts, along, 0), starts.ndim - 1)
+    end = jnp.argmax(before, -1, keepdims=True)
+    return jnp.take_along_axis(order, jnp.moveaxis(end, -1, axis), axis)
+
+
+_mode_along = selection("mode", _most_frequent)
+
+
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """The most frequent value along `dim`, the smallest of several, and its last index.
+
+    A named tuple (values, indices). The gradient goes to the element at that index.
+
+    >>> dg.mode(dg.tensor([1, 3, 3, 2, 1])).values
+    tensor(1)
+    """
+    return _mode_along(input, dim, keepdim)
+
+
 __all__ = [
     "median",
+    "mode",
     "nanmedian",
     "nanquantile",
     "quantile",

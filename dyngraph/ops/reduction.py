@@ -215,10 +215,25 @@ def contains(input: Any, element: Any) -> bool:
     return bool(any(comparison.eq(input, element)))
 
 
+def is_nonzero(input: Any) -> bool:
+    """Whether the one element of a tensor is not 0; RuntimeError for other counts of elements.
+
+    >>> dg.is_nonzero(dg.tensor([0.0]))
+    False
+    """
+    if input.numel() != 1:
+        raise RuntimeError(
+            f"Boolean value of Tensor with {input.numel()} elements is ambiguous: use any() or "
+            "all()."
+        )
+    return bool(input)
+
+
 __all__ = [
     "all",
     "any",
     "count_nonzero",
+    "is_nonzero",
     "mean",
     "nanmean",
     "nansum",

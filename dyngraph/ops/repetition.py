@@ -13,7 +13,7 @@ from dyngraph.kernels import same
 from dyngraph.ops.arguments import as_ints
 from dyngraph.ops.operator import define
 from dyngraph.ops.shape import reshape
-from dyngraph.tensor import Tensor, canonical_dim
+from dyngraph.tensor import Size, Tensor, canonical_dim
 
 
 def _expand(self: Any, *, size: Any) -> Any:
@@ -214,7 +214,26 @@ def repeat_interleave(
     return _repeat_by_each(flat, repeats, output_size, axis)
 
 
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes broadcast to; ints are shapes of one dim.
+
+    Raises RuntimeError where they do not broadcast.
+
+    >>> dg.broadcast_shapes((2, 1), (3,))
+    dyngraph.Size([2, 3])
+    """
+    given = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    try:
+        return Size(np.broadcast_shapes(*given))
+    except ValueError:
+        raise RuntimeError(
+            f"Shape mismatch: the shapes {', '.join(str(list(s)) for s in given)} do not broadcast "
+            "to one shape. Sizes of a dim must be equal, or 1."
+        ) from None
+
+
 __all__ = [
+    "broadcast_shapes",
     "broadcast_tensors",
     "broadcast_to",
     "repeat_interleave",

@@ -1,12 +1,17 @@
-"""Rounding of each element, whose gradient is zero wherever it exists."""
+"""Rounding of each element, whose gradient is zero wherever it exists, and parts of floats."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax.numpy as jnp
 
 from dyngraph.kernels import same
+from dyngraph.ops.arithmetic import mul
 from dyngraph.ops.operator import define
+from dyngraph.ops.powers import pow
 from dyngraph.ops.rules import zero_gradient
+from dyngraph.tensor import Tensor
 
 floor = define(
     "floor",
@@ -71,11 +76,61 @@ frac = define(
 )
 
 
+nextafter = define(
+    "nextafter",
+    lambda self, other: jnp.nextafter(self, other),
+    self=same,
+    other=zero_gradient,
+    doc="""The next number of the dtype from `input` towards `other`, whose gradient is 0.
+
+    >>> dg.nextafter(dg.tensor(1.0), dg.tensor(2.0)) - 1
+    tensor(1.1921e-07)
+    """,
+)
+
+
+def _frexp(self: Any) -> tuple[Any, Any]:
+    if not jnp.issubdtype(self.dtype, jnp.floating):
+        raise RuntimeError(
+            f"torch.frexp() only supports floating-point dtypes, got {self.dtype}. Convert the "
+            "input by .float()."
+        )
+    mantissa, exponent = jnp.frexp(self)
+    return mantissa, exponent.astype(jnp.int32)
+
+
+frexp = define(
+    "frexp",
+    _frexp,
+    outputs=("mantissa", "exponent"),
+    returns="frexp",
+    self=lambda grads, exponent: jnp.ldexp(grads[0], -exponent),
+    doc="""Mantissas between 0.5 and 1 and exponents: `input = mantissa * 2 ** exponent`.
+
+    >>> mantissa, exponent = dg.frexp(dg.tensor([6.0]))
+    >>> mantissa, exponent
+    (tensor([0.7500]), tensor([3]))
+    """,
+)
+
+
+def ldexp(input: Any, other: Any) -> Tensor:
+    """`input * 2 ** other`: puts together what `frexp` took apart.
+
+    >>> dg.ldexp(dg.tensor([0.75]), dg.tensor([3]))
+    tensor([6.])
+    """
+    return mul(input, pow(2.0, other))
+
+
 __all__ = [
     "ceil",
     "fix",
     "floor",
     "frac",
+    "frexp",
+    "ldexp",
+    "nextafter",
     "round",
     "trunc",
 ]

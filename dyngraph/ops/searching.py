@@ -6,6 +6,7 @@ Nothing here has a gradient.
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from typing import Any
 
 import jax
@@ -16,6 +17,8 @@ from dyngraph import dtypes
 from dyngraph.ops.host_values import array_of, as_int, from_host, on_host
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
+
+_Histogram = namedtuple("histogram", ("hist", "bin_edges"))
 
 # --- positions of values ----------------------------------------------------------------------
 
@@ -187,10 +190,82 @@ def isin(
     return _isin(elements, test_elements, bool(invert))
 
 
+def _histogram_kernel(
+    self: Any, edges: Any, weight: Any = None, *, density: bool, integers: bool
+) -> Any:
+    values = self.reshape(-1)
+    count = edges.shape[0] - 1
+    inside = (values >= edges[0]) & (values <= edges[-1])
+    bins = jnp.clip(jnp.searchsorted(edges, values, side="right") - 1, 0, count - 1)
+    given = jnp.ones_like(values, edges.dtype) if weight is None else weight.reshape(-1)
+    hist = jnp.zeros(count, given.dtype).at[bins].add(jnp.where(inside, given, 0))
+    if density:
+        hist = hist / (hist.sum() * jnp.diff(edges))
+    return hist.astype(self.dtype) if integers else hist
+
+
+_histogram = define(
+    "histogram",
+    _histogram_kernel,
+    signature="self, edges, weight, density, integers",
+    differentiable=False,
+)
+
+
+def _bin_edges(where: str, values: np.ndarray, bins: int, low: float, high: float) -> np.ndarray:
+    if bins <= 0:
+        raise RuntimeError(f"{where}(): bins must be > 0, but got {bins}")
+    if low > high:
+        raise RuntimeError(f"{where}(): max must be larger than min, got {low} and {high}")
+    if low == high and values.size:
+        low, high = float(values.min()), float(values.max())
+    if low == high:
+        low, high = (low - 1, high + 1) if where == "histc" else (low - 0.5, high + 0.5)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"{where}(): range of [{low}, {high}] is not finite")
+    return np.linspace(low, high, bins + 1, dtype=np.float32)
+
+
+def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements fall into each of `bins` equal parts of `min` to `max`.
+
+    Both 0 stand for the smallest and the largest element. What lies outside is not counted. It
+    can't be traced, and has no gradient.
+
+    >>> dg.histc(dg.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    values = on_host("histc", input)
+    edges = _bin_edges("histc", values, bins, float(min), float(max))
+    return _histogram(input, edges, None, False, True)
+
+
+def histogram(
+    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+) -> Any:
+    """Counts in bins, and the bins' edges: a named tuple (hist, bin_edges).
+
+    `bins` is a number of equal parts of `range` (the elements' own without it), or a vector of
+    edges in ascending order. `weight` counts each element so much, `density` makes the area 1. It
+    can't be traced, and has no gradient.
+
+    >>> dg.histogram(dg.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
+    tensor([2., 1.])
+    """
+    if isinstance(bins, int):
+        low, high = range or (0.0, 0.0)
+        values = on_host("histogram", input)
+        bins = from_host(_bin_edges("histogram", values, bins, low, high), input)
+    hist = _histogram(input, bins, weight, bool(density), False)
+    return _Histogram(hist, bins)
+
+
 __all__ = [
     "argwhere",
     "bincount",
     "bucketize",
+    "histc",
+    "histogram",
     "isin",
     "nonzero",
     "searchsorted",
@@ -199,6 +274,8 @@ __all__ = [
 METHODS = (
     "argwhere",
     "bincount",
+    "histc",
+    "histogram",
     "isin",
     "nonzero",
 )

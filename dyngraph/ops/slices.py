@@ -11,6 +11,7 @@ import numpy as np
 from dyngraph.kernels import same
 from dyngraph.ops.host_values import array_of, outside, refuse_outside
 from dyngraph.ops.operator import define
+from dyngraph.ops.scattering import scatter_reduce
 from dyngraph.tensor import Tensor, canonical_dim
 
 
@@ -221,10 +222,38 @@ def index_copy(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     return _index_copy(input, index, source, dim)
 
 
+def index_reduce(
+    input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """`scatter_reduce` of whole slices: `source` is combined into the slices at `index`.
+
+    `reduce` is prod, mean, amax or amin; without `include_self`, `input` only counts where nothing
+    arrives. Raises IndexError where the index is out of bounds, RuntimeError where `source` does
+    not fit.
+
+    >>> source = dg.tensor([1.0, 5.0, 3.0])
+    >>> dg.zeros(2).index_reduce(0, dg.tensor([0, 1, 1]), source, "amax")
+    tensor([1., 5.])
+    """
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(
+            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
+            f"{reduce}."
+        )
+    own, places, given = array_of(input), array_of(index), array_of(source)
+    dim = canonical_dim(dim, own.ndim)
+    _check_source("index_reduce", own, places, dim, given)
+    _refuse_rows(index, dim, own.shape)
+    along = [-1 if d == dim else 1 for d in range(given.ndim)]
+    whole = jnp.broadcast_to(jnp.reshape(places, along), given.shape)
+    return scatter_reduce(input, dim, whole, source, reduce, include_self=include_self)
+
+
 __all__ = [
     "index_add",
     "index_copy",
     "index_fill",
+    "index_reduce",
     "index_select",
 ]
 

@@ -179,9 +179,20 @@ kthvalue = define(
 )
 
 
+def msort(input: Tensor) -> Tensor:
+    """The values in ascending order along the first dim.
+
+    >>> dg.msort(dg.tensor([[3.0, 1.0], [2.0, 4.0]]))
+    tensor([[2., 1.],
+            [3., 4.]])
+    """
+    return _sorted(input, 0, False)[0]
+
+
 __all__ = [
     "argsort",
     "kthvalue",
+    "msort",
     "sort",
     "topk",
     "unique",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
+
 from tests.opinfo import OpInfo, call, functional, normal
 
 ROWS: list[OpInfo] = [
@@ -37,5 +39,10 @@ ROWS: list[OpInfo] = [
             call(normal(4, 3), normal(3)),
         ],
         lambda x, w, b=0: x @ w.T + b,
+    ),
+    OpInfo(
+        "addr",
+        [call(normal(3), normal(2), normal(3), beta=0.5, alpha=2.0)],
+        lambda x, a, b, beta, alpha: beta * x + alpha * jnp.outer(a, b),
     ),
 ]

@@ -21,4 +21,9 @@ ROWS: list[OpInfo] = [
         [call(DOMAIN, normal(2, 3))],
         lambda r, t: jax.lax.complex(r * jnp.cos(t), r * jnp.sin(t)),
     ),
+    unary("conj_physical", jnp.conj, COMPLEX),
+    unary("resolve_conj", lambda x: x, COMPLEX),
+    unary("resolve_neg", lambda x: x, COMPLEX),
+    unary("view_as_real", lambda x: jnp.stack([x.real, x.imag], -1), COMPLEX),
+    unary("view_as_complex", lambda x: jax.lax.complex(x[..., 0], x[..., 1]), normal(3, 2)),
 ]

@@ -46,4 +46,13 @@ ROWS: list[OpInfo] = [
         [call(vector, normal(2))],
         lambda x, y: jnp.stack([jnp.repeat(x, len(y)), jnp.tile(y, len(x))], 1),
     ),
+    OpInfo(
+        "combinations",
+        [call(normal(4), 2), call(normal(3), 2, with_replacement=True)],
+        lambda x, r, with_replacement=False: x[
+            np.array(
+                [(i, j) for i in range(x.size) for j in range(x.size) if i < j + with_replacement]
+            )
+        ],
+    ),
 ]

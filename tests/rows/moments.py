@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from tests.opinfo import OpInfo, call, complex_normal, normal
 
@@ -41,4 +42,13 @@ ROWS: list[OpInfo] = [
     OpInfo("std", [*MOMENTS, call(normal(3, 4), 1, False)], moment(root=True, with_mean=False)),
     OpInfo("var_mean", MOMENTS, moment(root=False, with_mean=True)),
     OpInfo("std_mean", MOMENTS[:2], moment(root=True, with_mean=True)),
+    OpInfo(
+        "cov",
+        [
+            call(normal(3, 5)),
+            call(normal(2, 4), fweights=np.array([1, 2, 1, 3], np.int32), correction=0),
+        ],
+        lambda x, fweights=None, correction=1: jnp.cov(x, ddof=correction, fweights=fweights),
+    ),
+    OpInfo("corrcoef", [call(normal(3, 5))], jnp.corrcoef),
 ]

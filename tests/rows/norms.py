@@ -51,4 +51,9 @@ ROWS: list[OpInfo] = [
         norm,
     ),
     OpInfo("norm", [call(normal(2, 3), "nuc", (0, 1))], norm, second=False),  # jax: NaN for nuc
+    OpInfo(
+        "renorm",
+        [call(np.array([[3.0, -4.0], [0.3, 0.4]], np.float32), 2, 0, 1.0)],
+        lambda x, p, dim, maxnorm: jnp.stack([x[0] / jnp.sqrt(jnp.sum(x[0] ** 2)), x[1]]),
+    ),
 ]

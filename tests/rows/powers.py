@@ -42,4 +42,5 @@ ROWS: list[OpInfo] = [
     binary("logaddexp", jnp.logaddexp, normal(2, 3), normal(2, 3)),
     binary("logaddexp2", jnp.logaddexp2, normal(2, 3), normal(2, 3)),
     binary("xlogy", special.xlogy, normal(2, 3), positive(2, 3)),
+    OpInfo("vander", [call(normal(3)), call(normal(3), 2, True)], jnp.vander),
 ]

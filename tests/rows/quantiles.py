@@ -43,4 +43,9 @@ ROWS: list[OpInfo] = [
         [call(with_nan, 0.3, dim=1)],
         lambda x, q, dim: jnp.nanquantile(x, q, axis=dim),
     ),
+    OpInfo(
+        "mode",
+        [call(np.array([[3.0, 1.0, 3.0, 2.0, 1.0], [2.0, 5.0, 5.0, 5.0, 2.0]], np.float32), 1)],
+        lambda x, dim: (x[jnp.arange(2), jnp.array([4, 3])], jnp.array([4, 3])),
+    ),
 ]

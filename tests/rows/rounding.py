@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 
-from tests.opinfo import OpInfo, normal, unary
+from tests.opinfo import OpInfo, call, integers, normal, positive, unary
 
 ROWS: list[OpInfo] = [
     unary("floor", jnp.floor, normal(2, 3), second=False),  # the second derivative is zero too
@@ -12,4 +13,17 @@ ROWS: list[OpInfo] = [
     unary("round", jnp.round, normal(2, 3), second=False),
     unary("trunc", jnp.trunc, normal(2, 3), second=False),
     unary("frac", lambda x: x - jnp.trunc(x), normal(2, 3)),
+    OpInfo(
+        "nextafter",
+        [call(normal(2, 3), normal(2, 3))],
+        lambda x, y: (
+            x + (jnp.nextafter(*map(jax.lax.stop_gradient, (x, y))) - jax.lax.stop_gradient(x))
+        ),
+    ),
+    OpInfo(
+        "frexp",
+        [call(positive(2, 3))],
+        lambda x: (x * 2.0 ** -jnp.frexp(x)[1], jnp.frexp(x)[1]),
+    ),
+    OpInfo("ldexp", [call(normal(2, 3), integers(4, 3))], lambda x, other: x * 2.0**other),
 ]

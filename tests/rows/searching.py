@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from tests.opinfo import OpInfo, call, integers
+from tests.opinfo import OpInfo, call, integers, normal
 
 ROWS: list[OpInfo] = [
     OpInfo(
@@ -37,6 +37,18 @@ ROWS: list[OpInfo] = [
         "isin",
         [call(integers(4, 5), np.array([1, 2], np.int32), invert=True)],
         lambda x, y, invert: jnp.isin(x, y, invert=invert),
+        gradient=False,
+    ),
+    OpInfo(
+        "histc",
+        [call(normal(20), 5, -1, 1)],
+        lambda x, bins, low, high: jnp.histogram(x, bins, (low, high))[0].astype(x.dtype),
+        gradient=False,
+    ),
+    OpInfo(
+        "histogram",
+        [call(normal(20), 5, range=(-1.0, 1.0), density=True)],
+        lambda x, bins, range, density: jnp.histogram(x, bins, range, density=density),
         gradient=False,
     ),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from tests.opinfo import OpInfo, call, integers, normal
+from tests.opinfo import OpInfo, call, integers, normal, spread
 
 
 def rows(index: Any, dim: int) -> tuple[Any, ...]:
@@ -37,5 +37,22 @@ ROWS: list[OpInfo] = [
         "index_copy",
         [call(normal(2, 3), 1, np.array([2, 0], np.int32), normal(2, 2))],
         lambda x, dim, index, source: x.at[rows(index, dim)].set(source),
+    ),
+    OpInfo(
+        "index_reduce",
+        [
+            call(spread(3, 2), 0, np.array([0, 2, 0], np.int32), 1.3 * spread(3, 2), "amax"),
+            call(spread(3, 2), 0, np.array([0, 2, 0], np.int32), 1.3 * spread(3, 2), "mean"),
+        ],
+        lambda x, dim, index, source, reduce: jnp.stack(
+            [
+                jnp.mean(rows_, 0) if reduce == "mean" else jnp.max(rows_, 0)
+                for rows_ in (
+                    jnp.stack([x[0], source[0], source[2]]),
+                    x[1:2],
+                    jnp.stack([x[2], source[1]]),
+                )
+            ]
+        ),
     ),
 ]

@@ -48,4 +48,5 @@ ROWS: list[OpInfo] = [
     OpInfo(
         "kthvalue", [call(spread(3, 4), 2), call(spread(3, 4), 1, dim=0, keepdim=True)], kthvalue
     ),
+    OpInfo("msort", [call(spread(3, 2))], lambda x: jnp.sort(x, 0)),
 ]

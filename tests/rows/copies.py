@@ -1,0 +1,35 @@
+"""Rows of the operators in `dyngraph/ops/copies.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from tests.opinfo import OpInfo, call, normal
+
+
+def windows(x: Any, dim: int, size: int, step: int) -> Any:
+    return jnp.stack([x[i : i + size] for i in range(0, x.shape[0] - size + 1, step)])
+
+
+ROWS: list[OpInfo] = [
+    OpInfo("alias_copy", [call(normal(2, 3))], lambda x: x),
+    OpInfo(
+        "as_strided_copy",
+        [call(normal(5), (2, 2), (2, 1))],
+        lambda x, size, stride: jnp.stack([x[:2], x[2:4]]),
+    ),
+    OpInfo("diagonal_copy", [call(normal(3, 3))], jnp.diagonal),
+    OpInfo("expand_copy", [call(normal(3, 1), (2, 3, 4))], jnp.broadcast_to),
+    OpInfo("narrow_copy", [call(normal(4), 0, 1, 2)], lambda x, dim, start, n: x[1:3]),
+    OpInfo("permute_copy", [call(normal(2, 3, 1), (2, 0, 1))], jnp.transpose),
+    OpInfo("split_with_sizes_copy", [call(normal(3), [1, 2])], lambda x, sizes: (x[:1], x[1:])),
+    OpInfo("squeeze_copy", [call(normal(1, 3, 1))], jnp.squeeze),
+    OpInfo("t_copy", [call(normal(2, 3))], jnp.transpose),
+    OpInfo("transpose_copy", [call(normal(2, 3), 0, 1)], jnp.swapaxes),
+    OpInfo("unbind_copy", [call(normal(2, 3))], tuple),
+    OpInfo("unfold_copy", [call(normal(5), 0, 3, 2)], windows),
+    OpInfo("unsqueeze_copy", [call(normal(2, 3), 1)], jnp.expand_dims),
+    OpInfo("view_copy", [call(normal(2, 3), (3, 2))], jnp.reshape),
+]
