@@ -353,9 +353,48 @@ glu = define(
 )
 
 
+def _prelu_weight(self: Any, weight: Any) -> Any:
+    """The weight, one value or one a channel, made to broadcast."""
+    channels = self.shape[1] if self.ndim > 1 else 1
+    if weight.ndim > 1 or weight.size not in (1, channels):
+        raise RuntimeError(
+            f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+            f"{list(weight.shape)} and channel size = {channels}."
+        )
+    return weight.reshape(-1, *[1] * (self.ndim - 2)) if self.ndim > 1 else weight.reshape(())
+
+
+def _prelu(self: Any, weight: Any) -> Any:
+    return jnp.where(self > 0, self, _prelu_weight(self, weight) * self)
+
+
+def _prelu_weight_rule(grad: Any, self: Any, weight_shape: Any) -> Any:
+    slope = jnp.where(self > 0, 0, grad * self)
+    if weight_shape in ((), (1,)):
+        return slope.sum().reshape(weight_shape)
+    return slope.sum([d for d in range(slope.ndim) if d != 1])
+
+
+prelu = define(
+    "prelu",
+    _prelu,
+    node="PreluKernelBackward0",
+    self=lambda grad, self, weight: jnp.where(self > 0, grad, _prelu_weight(self, weight) * grad),
+    weight=_prelu_weight_rule,
+    doc="""`leaky_relu` with a slope that is learnt: one `weight`, or one a channel.
+
+    He et al. 2015, https://arxiv.org/abs/1502.01852. Raises RuntimeError for another number.
+
+    >>> dg.prelu(dg.tensor([-1.0, 2.0]), dg.tensor([0.5]))
+    tensor([-0.5000,  2.0000])
+    """,
+)
+
+
 __all__ = [
     "celu",
     "hardshrink",
+    "prelu",
     "relu",
     "selu",
     "sigmoid",
@@ -364,6 +403,7 @@ __all__ = [
 
 METHODS = (
     "hardshrink",
+    "prelu",
     "relu",
     "sigmoid",
 )

@@ -14,6 +14,7 @@ from dyngraph.ops.host_values import array_of, on_host, outside
 from dyngraph.ops.norms import norm_of
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
+from dyngraph.tracing import Tracer
 
 
 def _embedding_kernel(weight: Any, indices: Any, *, padding_idx: int, by_frequency: bool) -> Any:
@@ -141,6 +142,152 @@ _one_hot = define(
     signature="self, num_classes",
     differentiable=False,
 )
+
+
+def _bag_of_each(indices: Any, offsets: Any) -> Any:
+    """The bag that each position of the indices belongs to."""
+    places = jnp.arange(indices.shape[0], dtype=offsets.dtype)
+    return jnp.searchsorted(offsets, places, side="right") - 1
+
+
+def _embedding_bag(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    per_sample_weights: Any = None,
+    *,
+    bags: int,
+    mode: str,
+    by_frequency: bool,
+    padding_idx: int,
+) -> Any:
+    if weight.ndim != 2:
+        raise RuntimeError(f"'weight' must be 2-D, got shape {list(weight.shape)}")
+    bag = _bag_of_each(indices, offsets)
+    rows = weight[indices]
+    if by_frequency:
+        counts = jnp.zeros(weight.shape[0], rows.dtype).at[indices].add(1)[indices]
+        scaled = rows / counts[:, None]
+        # The value of the rows, with the gradient of the scaled ones.
+        rows = jax.lax.stop_gradient(rows) + (scaled - jax.lax.stop_gradient(scaled))
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    counted = indices != padding_idx
+    if mode == "max":
+        rows = jnp.where(counted[:, None], rows, -jnp.inf)
+        top = jax.ops.segment_max(rows, bag, bags)
+        return jnp.where(jnp.isneginf(top), 0, top)
+    sums = jax.ops.segment_sum(jnp.where(counted[:, None], rows, 0), bag, bags)
+    if mode == "sum":
+        return sums
+    sizes = jax.ops.segment_sum(counted.astype(rows.dtype), bag, bags)
+    return sums / jnp.maximum(sizes, 1)[:, None]
+
+
+_bags = define(
+    "embedding_bag",
+    _embedding_bag,
+    signature=(
+        "weight, indices, offsets, per_sample_weights, bags, mode, by_frequency, padding_idx"
+    ),
+    indices=None,
+    offsets=None,
+)
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, mean or max of rows of `weight` over bags of positions: (bags, size).
+
+    The rows of a two-dimensional `input` are the bags; those of one dim begin at `offsets`, of
+    which the last may be the end (`include_last_offset`). `per_sample_weights` weighs the rows of a
+    sum. The row `padding_idx` is left out. The rest as in `embedding`. Raises IndexError for
+    positions that are negative or too large, ValueError for arguments that do not go together.
+
+    >>> table = dg.tensor([[0.0, 0.0], [1.0, 2.0]])
+    >>> dg.nn.functional.embedding_bag(dg.tensor([[1, 0]]), table, mode="sum")
+    tensor([[1., 2.]])
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"mode has to be one of sum, mean or max, got {mode}")
+    indices, count = array_of(input), array_of(weight).shape[0]
+    if per_sample_weights is not None:
+        if mode != "sum":
+            raise NotImplementedError(
+                f"embedding_bag: per_sample_weights was not None. per_sample_weights is only "
+                f"supported for mode='sum' (got mode='{mode}')."
+            )
+        if array_of(per_sample_weights).shape != indices.shape:
+            raise ValueError(
+                f"embedding_bag: If per_sample_weights ({list(array_of(per_sample_weights).shape)})"
+                f" is not None, then it must have the same shape as the input "
+                f"({list(indices.shape)})"
+            )
+    if scale_grad_by_freq and mode == "max":
+        raise RuntimeError("embedding_bag: scale_grad_by_freq is not supported with mode='max'")
+    if padding_idx is None:
+        padding_idx = -1
+    elif not -count <= padding_idx < count:
+        raise RuntimeError(
+            f"Padding_idx must be within num_embeddings: got {padding_idx} for {count} rows"
+        )
+    else:
+        padding_idx %= count
+    if (bad := outside(input, 0, count)) is not None:
+        raise IndexError(
+            f"index out of range in self: index {bad} is out of bounds for {count} rows of weight"
+        )
+    if max_norm is not None:
+        _shorten_rows(weight, input, float(max_norm), float(norm_type))
+    starts: Any = offsets
+    if indices.ndim == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated as a mini-batch "
+                "of fixed length sequences"
+            )
+        bags, length = indices.shape
+        starts = np.arange(bags, dtype=np.int32) * length
+        input = input.reshape(-1)  # type: ignore[attr-defined]
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)  # type: ignore[attr-defined]
+    elif indices.ndim != 1:
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {indices.ndim}"
+        )
+    else:
+        bags = _check_offsets(offsets, indices.shape[0]) - bool(include_last_offset)
+    return _bags(
+        weight, input, starts, per_sample_weights, bags, mode, bool(scale_grad_by_freq), padding_idx
+    )
+
+
+def _check_offsets(offsets: Tensor | None, length: int) -> int:
+    """How many offsets there are; raises where they begin or end wrongly."""
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    array = array_of(offsets)
+    if array.ndim != 1:
+        raise ValueError(f"offsets has to be a 1D Tensor, got {array.ndim} dims")
+    if not isinstance(array, Tracer) and array.size:
+        held = np.asarray(array)
+        if held[0] != 0 or held[-1] > length:
+            raise ValueError(
+                f"offsets must begin with 0 and end within the input's length {length}, got "
+                f"{held.tolist()}"
+            )
+    return array.shape[0]
 
 
 __all__: list[str] = []  # these are functions of nn.functional

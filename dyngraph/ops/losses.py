@@ -13,7 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
+from dyngraph.tensor import Tensor
+from dyngraph.tracing import Tracer
 
 _REDUCTIONS = ("none", "mean", "sum")
 
@@ -292,6 +295,89 @@ kl_div = define(
     tensor(0.)
     """,
 )
+
+
+# --- rates and densities ----------------------------------------------------------------------
+
+
+def _poisson_nll(
+    self: Any, target: Any, eps: Any = 1e-8, *, log_input: bool, full: bool, reduction: str
+) -> Any:
+    if log_input:
+        loss = jnp.exp(self) - target * self
+    else:
+        loss = self - target * jnp.log(self + eps)
+    if full:
+        # Stirling's approximation of log(target!), which is 0 up to 1.
+        large = jnp.where(target <= 1, 2, target)
+        stirling = large * jnp.log(large) - large + 0.5 * jnp.log(2 * math.pi * large)
+        loss = loss + jnp.where(target <= 1, 0, stirling)
+    return reduced(loss, reduction)
+
+
+poisson_nll_loss = define(
+    "poisson_nll_loss",
+    _poisson_nll,
+    signature="self, target, log_input=True, full=False, eps=1e-8, reduction='mean'",
+    eps=None,
+    doc="""The negative log-likelihood of counts at a rate `input`, or at `exp(input)`.
+
+    The term of the target alone, log(target!), is left out, or with `full` approximated as Stirling
+    did. `eps` keeps the logarithm of a rate 0 finite.
+
+    >>> dg.nn.functional.poisson_nll_loss(dg.tensor([0.0]), dg.tensor([2.0]))
+    tensor(1.)
+    """,
+)
+
+
+def _gaussian_nll(
+    self: Any, target: Any, var: Any, eps: Any = 1e-6, *, full: bool, reduction: str
+) -> Any:
+    if var.shape != self.shape and var.ndim:
+        if var.shape == self.shape[:-1]:
+            var = var[..., None]
+        elif var.ndim != self.ndim or [
+            v for v, n in zip(var.shape, self.shape, strict=True) if v != n
+        ] != [1]:
+            raise ValueError(
+                f"var is of incorrect size: expected {list(self.shape)}, or one dim of size 1 or "
+                f"the last one missing, got {list(var.shape)}"
+            )
+    # Values below eps count as eps, but their gradient is not stopped, as in PyTorch.
+    var = jnp.where(var < eps, eps + (var - jax.lax.stop_gradient(var)), var)
+    loss = 0.5 * (jnp.log(var) + (self - target) ** 2 / var)
+    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
+
+
+_gaussian_nll_loss = define(
+    "gaussian_nll_loss",
+    _gaussian_nll,
+    signature="self, target, var, full, eps, reduction",
+    eps=None,
+)
+
+
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log-likelihood of targets that are normal about `input`, with variance `var`.
+
+    `var` is at least `eps`, and may lack the last dim. `full` adds log(2 * pi) / 2. Nix and Weigend
+    1994, https://doi.org/10.1109/ICNN.1994.374138. Raises ValueError for a negative variance.
+
+    >>> dg.nn.functional.gaussian_nll_loss(dg.tensor([1.0]), dg.tensor([3.0]), dg.tensor([1.0]))
+    tensor(2.)
+    """
+    values = array_of(var)
+    if not isinstance(values, Tracer) and values.size and np.asarray(values).min() < 0:
+        raise ValueError("var has negative entry/entries: expected variances of at least 0")
+    return _gaussian_nll_loss(input, target, var, bool(full), eps, reduction)
 
 
 __all__: list[str] = []  # these are functions of nn.functional

@@ -352,9 +352,86 @@ def group_norm(
     return _native_group_norm(input, num_groups, weight, bias, eps)
 
 
+def native_layer_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`layer_norm`, and the mean and the reciprocal deviation that it used, with 1 at each dim.
+
+    >>> out, mean, rstd = dg.native_layer_norm(dg.tensor([1.0, 3.0]), (2,), None, None, 0.0)
+    >>> mean, rstd
+    (tensor([2.]), tensor([1.]))
+    """
+    result = layer_norm(input, normalized_shape, weight, bias, eps)
+    mean, rstd = _last_statistics(input, eps, _as_shape(normalized_shape))
+    return result, mean, rstd
+
+
+def _statistics_of(wide: Any, axes: Any, eps: Any) -> tuple[Any, Any]:
+    _, scale = _normalized(wide, axes, eps)
+    return wide.mean(axes, keepdims=True), scale
+
+
+_last_statistics = define(
+    "layer_norm_statistics",
+    lambda self, eps, *, normalized_shape: _statistics_of(
+        widened(self), _last_dims("layer_norm", self, normalized_shape), eps
+    ),
+    outputs=("mean", "rstd"),
+    differentiable=False,
+)
+
+
+def _statistics_of_groups(self: Any, eps: Any, *, num_groups: int) -> tuple[Any, Any]:
+    mean, rstd = _statistics_of(_groups(self, num_groups), 2, eps)
+    return mean[..., 0], rstd[..., 0]
+
+
+_group_statistics = define(
+    "group_norm_statistics",
+    _statistics_of_groups,
+    outputs=("mean", "rstd"),
+    differentiable=False,
+)
+
+
+def native_group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`group_norm`, and the mean and the reciprocal deviation of each group: (N, group).
+
+    `N`, `C` and `HxW` are the input's sizes.
+
+    >>> x = dg.tensor([[1.0, 3.0]])
+    >>> out, mean, rstd = dg.native_group_norm(x, None, None, 1, 2, 1, 1, 0.0)
+    >>> mean, rstd
+    (tensor([[2.]]), tensor([[1.]]))
+    """
+    shape = input._cell.array.shape
+    if shape[:2] != (N, C) or N * C * HxW != input._cell.array.size:
+        raise RuntimeError(
+            f"native_group_norm: expected N, C and HxW of input {list(shape)}, got {N}, {C}, {HxW}"
+        )
+    result = group_norm(input, group, weight, bias, eps)
+    mean, rstd = _group_statistics(input, eps, group)
+    return result, mean, rstd
+
+
 __all__ = [
     "group_norm",
     "layer_norm",
+    "native_group_norm",
+    "native_layer_norm",
     "rms_norm",
 ]
 

@@ -79,5 +79,14 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
     return _pad_by_mode(input, tuple(pad), mode)
 
 
-__all__: list[str] = []  # these are functions of nn.functional
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
+    """`nn.functional.pad` with a constant.
+
+    >>> dg.constant_pad_nd(dg.tensor([1.0, 2.0]), (1, 0))
+    tensor([0., 1., 2.])
+    """
+    return _constant_pad(input, tuple(pad), value)
+
+
+__all__ = ["constant_pad_nd"]
 METHODS = ()
