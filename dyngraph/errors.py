@@ -11,6 +11,7 @@ __all__ = [
     "GraphFreedError",
     "InferenceTensorError",
     "LeafError",
+    "LinAlgError",
     "NoGradientPathError",
     "SavedTensorModifiedError",
     "UnusedInputError",
@@ -89,3 +90,7 @@ class UnusedInputError(RuntimeError):
             "have been used in the graph. Set allow_unused=True if this is the desired behavior "
             "(None is returned for it), or materialize_grads=True to get zeros."
         )
+
+
+class LinAlgError(RuntimeError):
+    """The values of a matrix do not allow the computation: singular, or not positive-definite."""
