@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Self
 import jax
 import numpy as np
 
-from dyngraph import devices, dtypes, modes, printing
+from dyngraph import devices, dtypes, modes
+from dyngraph.described import Described, Size as Size, canonical_dim as canonical_dim
 from dyngraph.errors import InferenceTensorError, LeafError
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.hooks import HookList, RemovableHandle
 from dyngraph.graph.node import Edge, GradientEdge, Node
 from dyngraph.storage import Storage
-from dyngraph.tracing import Tracer
+from dyngraph.ways_out import WaysOut
 
 if TYPE_CHECKING:
     from dyngraph.methods import Methods
@@ -47,32 +48,12 @@ class AutogradMeta:
         self.retains_grad = False
 
 
-class Size(tuple[int, ...]):
-    """A shape: a tuple of ints that prints as PyTorch's and counts its elements.
-
-    >>> dg.ones(2, 3).shape
-    dyngraph.Size([2, 3])
-    """
-
-    __slots__ = ()
-
-    def numel(self) -> int:
-        """The number of elements of a tensor of this shape."""
-        count = 1
-        for n in self:
-            count *= n
-        return count
-
-    def __repr__(self) -> str:
-        return f"dyngraph.Size({list(self)})"
-
-
-class Tensor(Methods):
+class Tensor(Described, WaysOut, Methods):
     """An n-dimensional array on JAX that records what is done with it.
 
     Made by `dg.tensor` and the other creation functions. Operators are its methods (see
-    `dyngraph.methods`); this class holds what a tensor *is*: its value, its place in the backward
-    graph, and the ways out of dyngraph.
+    `dyngraph.methods`); this class holds its place in the backward graph. `Described` says what its
+    value is like, `WaysOut` hands the value out.
 
     >>> x = dg.tensor([2.0, 3.0], requires_grad=True)
     >>> (x * x).sum().backward()
@@ -92,93 +73,6 @@ class Tensor(Methods):
         raise TypeError(
             "Tensor() is not called directly. Make tensors by dg.tensor(data) or dg.zeros(shape)."
         )
-
-    # --- value -------------------------------------------------------------------------------
-
-    @property
-    def shape(self) -> Size:
-        """The length of each dim."""
-        return Size(self._cell.array.shape)
-
-    @property
-    def dtype(self) -> dtypes.dtype:
-        """The type of the elements."""
-        return dtypes.of(self._cell.array.dtype)
-
-    @property
-    def device(self) -> devices.device:
-        """Where the value lives."""
-        return devices.of(self._cell.array)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims."""
-        return self._cell.array.ndim
-
-    def size(self, dim: int | None = None) -> Any:
-        """The shape, or the length of one dim."""
-        if dim is None:
-            return self.shape
-        shape = self._cell.array.shape
-        if not shape:
-            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-        return shape[canonical_dim(dim, len(shape))]
-
-    def dim(self) -> int:
-        """The number of dims."""
-        return self._cell.array.ndim
-
-    def numel(self) -> int:
-        """The number of elements."""
-        return self._cell.array.size
-
-    nelement = numel
-    ndimension = dim
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self._cell.array.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self._cell.array.nbytes
-
-    def element_size(self) -> int:
-        """Bytes of one element."""
-        return self.itemsize
-
-    def get_device(self) -> int:
-        """The index of an accelerator, -1 on the CPU."""
-        device = self.device
-        return -1 if device.type == "cpu" else device.index or 0
-
-    @property
-    def is_cuda(self) -> bool:
-        """Whether the value lives on a GPU."""
-        return self.device.type == "cuda"
-
-    @property
-    def is_cpu(self) -> bool:
-        """Whether the value lives in the host's memory."""
-        return self.device.type == "cpu"
-
-    def is_floating_point(self) -> bool:
-        """Whether the dtype is float16, bfloat16, float32 or float64."""
-        return self.dtype.is_floating_point
-
-    def is_complex(self) -> bool:
-        """Whether the dtype is complex."""
-        return self.dtype.is_complex
-
-    def is_signed(self) -> bool:
-        """Whether the dtype has values below zero."""
-        return self.dtype.is_signed
-
-    def is_contiguous(self, memory_format: Any = None) -> bool:
-        """True: JAX arrays have no strides, so every tensor counts as laid out in order."""
-        return True
 
     # --- place in the graph ------------------------------------------------------------------
 
@@ -452,104 +346,7 @@ class Tensor(Methods):
     def data(self) -> None:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
-    # --- ways out of dyngraph ----------------------------------------------------------------
-
-    def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The value as a numpy array, read-only.
-
-        `force=True` is `detach().cpu().numpy()`. Raises RuntimeError where the tensor requires
-        grad.
-        """
-        if not force:
-            self._refuse_grad("numpy()", "numpy")
-        return np.asarray(self._cell.array)
-
-    def jax(self) -> jax.Array:
-        """The value as a `jax.Array`; RuntimeError where the tensor requires grad."""
-        self._refuse_grad("jax()", "jax")
-        return self._cell.array
-
-    def __jax_array__(self) -> jax.Array:
-        self._refuse_grad("a jax function", "jax")
-        return self._cell.array
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        self._refuse_grad("numpy()", "numpy")
-        array = np.asarray(self._cell.array)
-        return array.astype(dtype, copy=bool(copy)) if dtype is not None or copy else array
-
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        self._refuse_grad("__dlpack__()", "__dlpack__")
-        return self._cell.array.__dlpack__(**kwargs)
-
-    def __dlpack_device__(self) -> Any:
-        return self._cell.array.__dlpack_device__()  # type: ignore[attr-defined]
-
-    def _refuse_grad(self, where: str, method: str) -> None:
-        if self._edge is not None and modes.get_flags() & modes.GRAD:
-            raise RuntimeError(
-                f"Can't call {where} on Tensor that requires grad, because the result would be "
-                f"outside the graph. Use tensor.detach().{method}() instead."
-            )
-
-    def item(self) -> Any:
-        """The one element as a Python number; RuntimeError where there are more."""
-        array = self._cell.array
-        if array.size != 1:
-            raise RuntimeError(
-                f"a Tensor with {array.size} elements cannot be converted to Scalar. Reduce it "
-                "first, or use tolist()."
-            )
-        return array.item()
-
-    def tolist(self) -> Any:
-        """The values as nested lists of Python numbers."""
-        return np.asarray(self._cell.array).tolist()
-
-    def __bool__(self) -> bool:
-        array = self._cell.array
-        if array.size != 1:
-            values = "no values" if array.size == 0 else "more than one value"
-            raise RuntimeError(
-                f"Boolean value of Tensor with {values} is ambiguous. Reduce it by any() or all(), "
-                "or test numel()."
-            )
-        return bool(array.item())
-
-    def _number(self) -> Any:
-        array = self._cell.array
-        if array.size != 1:
-            raise ValueError(
-                "only one element tensors can be converted to Python scalars, got shape "
-                f"{list(array.shape)}. Reduce it first, or use tolist()."
-            )
-        return array.item()
-
-    def __int__(self) -> int:
-        return int(self._number())
-
-    def __float__(self) -> float:
-        value = self._number()
-        if isinstance(value, complex):
-            if value.imag:
-                raise RuntimeError(
-                    "value cannot be converted to type double without overflow: it has an "
-                    "imaginary part. Take .real first."
-                )
-            value = value.real
-        return float(value)
-
-    def __complex__(self) -> complex:
-        return complex(self._number())
-
-    def __index__(self) -> int:
-        array = self._cell.array
-        if array.size != 1 or array.dtype.kind not in "iub":
-            raise TypeError(
-                "only integer tensors of a single element can be converted to an index, got "
-                f"{self.dtype} of shape {list(array.shape)}. Use .item() or .long()."
-            )
-        return int(array.item())
+    # --- as a sequence, and copied ---------------------------------------------------------------
 
     def __len__(self) -> int:
         shape = self._cell.array.shape
@@ -564,30 +361,6 @@ class Tensor(Methods):
 
     def __hash__(self) -> int:
         return id(self)
-
-    def __format__(self, spec: str) -> str:
-        if self._cell.array.ndim == 0:
-            return format(self.item(), spec)
-        return object.__format__(self, spec)
-
-    def __repr__(self) -> str:
-        array = self._cell.array
-        suffixes = []
-        if self.device.type != "cpu":
-            suffixes.append(f"device='{self.device}'")
-        usual = (dtypes.get_default_dtype(), dtypes.default_int(), dtypes.bool)
-        default_complex = dtypes.get_default_dtype().to_complex()
-        if self.dtype not in (*usual, default_complex) or (
-            array.size == 0 and self.dtype != dtypes.get_default_dtype()
-        ):
-            suffixes.append(f"dtype={self.dtype}")
-        if self._edge is LEAF:
-            suffixes.append("requires_grad=True")
-        elif self.grad_fn is not None:
-            suffixes.append(f"grad_fn={self.grad_fn!r}")
-        if isinstance(array, Tracer):
-            return f"tensor({', '.join([str(array), *suffixes])})"
-        return printing.format_tensor(np.asarray(array), suffixes=suffixes)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
@@ -685,17 +458,6 @@ def check_differentiable(dtype: dtypes.dtype) -> None:
             f"only Tensors of floating point and complex dtype can require gradients, got {dtype}. "
             "Convert it first, for example by .float()."
         )
-
-
-def canonical_dim(dim: int, ndim: int) -> int:
-    """`dim` counted from the front; IndexError where a tensor of `ndim` dims has none such."""
-    limit = max(ndim, 1)
-    if not -limit <= dim < limit:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got "
-            f"{dim})"
-        )
-    return dim % limit
 
 
 def _warn_no_grad_on_interior() -> None:

@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 READING_ORDER = """
     errors modes dtypes devices storage tracing kernels printing
     graph.hooks graph.node graph.saved graph.accumulate graph.engine graph
-    tensor random
+    described ways_out tensor random
     operator_node dispatch_source dispatch values
     views
     ops.operator ops.arguments ops.rules ops.host_values

@@ -1,0 +1,154 @@
+"""WaysOut: what leaves dyngraph, as arrays of other libraries, as Python numbers, and as text.
+
+A tensor that requires grad gives no array while grad mode is on, since what is done with it would
+be outside the graph; numbers and text it gives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from dyngraph import dtypes, modes, printing
+from dyngraph.tracing import Tracer
+
+if TYPE_CHECKING:
+    from dyngraph.storage import Storage
+
+
+class WaysOut:
+    """The part of Tensor that hands out its value."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _cell: Storage
+        _edge: Any
+        device: Any
+        dtype: Any
+        grad_fn: Any
+        is_leaf: Any
+        requires_grad: Any
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The value as a numpy array, read-only.
+
+        `force=True` is `detach().cpu().numpy()`. Raises RuntimeError where the tensor requires
+        grad.
+        """
+        if not force:
+            self._refuse_grad("numpy()", "numpy")
+        return np.asarray(self._cell.array)
+
+    def jax(self) -> jax.Array:
+        """The value as a `jax.Array`; RuntimeError where the tensor requires grad."""
+        self._refuse_grad("jax()", "jax")
+        return self._cell.array
+
+    def __jax_array__(self) -> jax.Array:
+        self._refuse_grad("a jax function", "jax")
+        return self._cell.array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        self._refuse_grad("numpy()", "numpy")
+        array = np.asarray(self._cell.array)
+        return array.astype(dtype, copy=bool(copy)) if dtype is not None or copy else array
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        self._refuse_grad("__dlpack__()", "__dlpack__")
+        return self._cell.array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self._cell.array.__dlpack_device__()  # type: ignore[attr-defined]
+
+    def _refuse_grad(self, where: str, method: str) -> None:
+        if self._edge is not None and modes.get_flags() & modes.GRAD:
+            raise RuntimeError(
+                f"Can't call {where} on Tensor that requires grad, because the result would be "
+                f"outside the graph. Use tensor.detach().{method}() instead."
+            )
+
+    def item(self) -> Any:
+        """The one element as a Python number; RuntimeError where there are more."""
+        array = self._cell.array
+        if array.size != 1:
+            raise RuntimeError(
+                f"a Tensor with {array.size} elements cannot be converted to Scalar. Reduce it "
+                "first, or use tolist()."
+            )
+        return array.item()
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers."""
+        return np.asarray(self._cell.array).tolist()
+
+    def __bool__(self) -> bool:
+        array = self._cell.array
+        if array.size != 1:
+            values = "no values" if array.size == 0 else "more than one value"
+            raise RuntimeError(
+                f"Boolean value of Tensor with {values} is ambiguous. Reduce it by any() or all(), "
+                "or test numel()."
+            )
+        return bool(array.item())
+
+    def _number(self) -> Any:
+        array = self._cell.array
+        if array.size != 1:
+            raise ValueError(
+                "only one element tensors can be converted to Python scalars, got shape "
+                f"{list(array.shape)}. Reduce it first, or use tolist()."
+            )
+        return array.item()
+
+    def __int__(self) -> int:
+        return int(self._number())
+
+    def __float__(self) -> float:
+        value = self._number()
+        if isinstance(value, complex):
+            if value.imag:
+                raise RuntimeError(
+                    "value cannot be converted to type double without overflow: it has an "
+                    "imaginary part. Take .real first."
+                )
+            value = value.real
+        return float(value)
+
+    def __complex__(self) -> complex:
+        return complex(self._number())
+
+    def __index__(self) -> int:
+        array = self._cell.array
+        if array.size != 1 or array.dtype.kind not in "iub":
+            raise TypeError(
+                "only integer tensors of a single element can be converted to an index, got "
+                f"{self.dtype} of shape {list(array.shape)}. Use .item() or .long()."
+            )
+        return int(array.item())
+
+    def __format__(self, spec: str) -> str:
+        if self._cell.array.ndim == 0:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    def __repr__(self) -> str:
+        array = self._cell.array
+        suffixes = []
+        if self.device.type != "cpu":
+            suffixes.append(f"device='{self.device}'")
+        usual = (dtypes.get_default_dtype(), dtypes.default_int(), dtypes.bool)
+        default_complex = dtypes.get_default_dtype().to_complex()
+        if self.dtype not in (*usual, default_complex) or (
+            array.size == 0 and self.dtype != dtypes.get_default_dtype()
+        ):
+            suffixes.append(f"dtype={self.dtype}")
+        if self.requires_grad and self.is_leaf:
+            suffixes.append("requires_grad=True")
+        elif self.grad_fn is not None:
+            suffixes.append(f"grad_fn={self.grad_fn!r}")
+        if isinstance(array, Tracer):
+            return f"tensor({', '.join([str(array), *suffixes])})"
+        return printing.format_tensor(np.asarray(array), suffixes=suffixes)
