@@ -149,12 +149,18 @@ def _tensordot(a: Any, b: Any, *, dims: Any) -> Any:
             for m, n in zip(first, second, strict=True)
         ]
     for m, n in pairs:
-        if a.shape[m] != b.shape[n]:
+        if a.shape[m] != b.shape[n] and 1 not in (a.shape[m], b.shape[n]):
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[m]} in dim {m} "
                 f"and second has size {b.shape[n]} in dim {n}"
             )
     same_dtype(a, b)
+    for m, n in pairs:  # a dim of size 1 broadcasts: the other is summed first
+        if a.shape[m] != b.shape[n]:
+            if a.shape[m] == 1:
+                b = b.sum(n, keepdims=True)
+            else:
+                a = a.sum(m, keepdims=True)
     return jnp.tensordot(a, b, ([m for m, _ in pairs], [n for _, n in pairs]))
 
 

@@ -19,7 +19,9 @@ from dyngraph.tensor import Tensor, canonical_dim
 
 
 def check_along(where: str, index: Any, dim: int, self_shape: Any, src_shape: Any = None) -> None:
-    """Raises where the index of gather() and scatter() does not fit."""
+    """Raises where the index of gather() and scatter() does not fit; an empty one always does."""
+    if not index.size:
+        return
     if index.dtype not in (np.int32, np.int64):
         raise RuntimeError(
             f"{where}(): Expected dtype int32/int64 for index, got {index.dtype}. Convert it by "
@@ -63,12 +65,16 @@ def box(shape: Sequence[int]) -> tuple[slice, ...]:
 
 def get_along(self: Any, index: Any, dim: int) -> Any:
     """The elements of `self` at `index` along `dim`, in the shape of `index`."""
+    if not index.size:
+        return jnp.zeros(index.shape, self.dtype)
     flat = jnp.atleast_1d(index)
     return jnp.atleast_1d(self)[_grid(flat, dim)].reshape(index.shape)
 
 
 def update_along(self: Any, index: Any, dim: int, values: Any, how: str = "set") -> Any:
     """`self` with `values` (which may be larger than `index`) put at `index` along `dim`."""
+    if not index.size:
+        return self
     flat = jnp.atleast_1d(index)
     if values.ndim:
         values = values[box(flat.shape)]

@@ -171,6 +171,8 @@ def _cosine(first: Any, second: Any, eps: Any, *, dim: int) -> Any:
     require_float("cosine_similarity", first)
     first, second = jnp.broadcast_arrays(first, second)
     axis = canonical_dim(dim, first.ndim)
+    if not first.ndim:
+        return _cosine(first[None], second[None], eps, dim=0)
     first = first / jnp.maximum(safe_norm(first, axis), eps)
     second = second / jnp.maximum(safe_norm(second, axis), eps)
     return (first * second).sum(axis)

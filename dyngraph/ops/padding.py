@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
@@ -36,23 +37,42 @@ _constant_pad = define(
     value=None,
 )
 
-_PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+_PAD_MODES = ("reflect", "replicate", "circular")
+
+
+def _padded_places(before: int, after: int, size: int, mode: str) -> np.ndarray:
+    """Which element of a dim of `size` stands at each place of the padded dim.
+
+    Negative widths take places away. A copy of the edge and a reflection still see what was there,
+    a circle does not.
+    """
+    if size + before + after < 0:
+        raise RuntimeError(
+            f"pad(): the padding ({before}, {after}) leaves less than nothing of a dim of {size}"
+        )
+    places = np.arange(-before, size + after)
+    if mode == "replicate":
+        return np.clip(places, 0, size - 1)
+    if mode == "circular":
+        first = max(-before, 0)
+        return first + (places - first) % max(size - first - max(-after, 0), 1)
+    last = size - 1
+    return last - np.abs(last - np.abs(places))
 
 
 def _pad_otherwise(self: Any, *, pad: Any, mode: str) -> Any:
     pairs = _pad_pairs(pad, self.ndim)
     for dim, (pair, size) in enumerate(zip(pairs, self.shape, strict=True)):
         limit = {"reflect": size - 1, "circular": size}.get(mode)
-        if limit is not None and max(pair) > limit:
+        if limit is not None and max(pair) > max(limit, 0):
             raise RuntimeError(
                 f"Padding size should be less than the corresponding input dimension, but got: "
                 f"padding {pair} at dimension {dim} of input {list(self.shape)}"
             )
-    cut = tuple(
-        slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, self.shape, strict=True)
-    )
-    wide = [(max(a, 0), max(b, 0)) for a, b in pairs]
-    return jnp.pad(self[cut], wide, mode=_PAD_MODES[mode])
+    for dim, ((before, after), size) in enumerate(zip(pairs, self.shape, strict=True)):
+        if before or after:
+            self = jnp.take(self, _padded_places(before, after, size, mode), dim)
+    return self
 
 
 _pad_by_mode = define("pad", _pad_otherwise, signature="self, pad, mode")

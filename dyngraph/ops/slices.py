@@ -45,8 +45,12 @@ def _read_rows(self: Any, index: Any, dim: int) -> Any:
 
 def _index_select_kernel(self: Any, index: Any, *, dim: int) -> Any:
     _check_vector("index_select", index)
+    if not self.ndim and index.size != 1:
+        raise IndexError(
+            f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
+        )
     out = _read_rows(self, index, dim)
-    return out if self.ndim else out.reshape(index.shape)
+    return out if self.ndim else out.reshape(())
 
 
 _index_select = define(
