@@ -108,3 +108,11 @@ def test_product_scattered_with_zeros_has_the_gradient_of_the_others() -> None:
     assert src.grad is not None
     assert x.grad.tolist() == [0.0, 0.0, 2.0, 1.0]
     assert src.grad.tolist() == [0.0, 0.0, 0.0, 0.0, 2.0]
+
+
+def test_empty_index_of_gather_may_have_any_shape_and_dtype() -> None:
+    x = dg.tensor([1.0, 2.0], requires_grad=True)
+    taken = dg.gather(x, 0, dg.zeros(2, 0, dtype=dg.uint8))
+    assert taken.shape == (2, 0)
+    taken.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [0.0, 0.0]

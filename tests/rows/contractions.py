@@ -36,4 +36,9 @@ ROWS: list[OpInfo] = [
         [call(normal(2, 3), normal(1, 3), dim=-1), call(normal(3, 2), normal(3, 2))],
         lambda a, b, dim=0: jnp.cross(a, b + 0 * a, axis=dim),
     ),
+    OpInfo(
+        "tensordot",  # a dim of size 1 broadcasts
+        [call(normal(1, 3, 2), normal(3, 4, 5), dims=([0, 1], [1, 0]))],
+        lambda a, b, dims: a[0].T @ b.sum(1),
+    ),
 ]

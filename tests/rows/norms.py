@@ -36,6 +36,11 @@ ROWS: list[OpInfo] = [
         lambda a, b, dim=1: (a * b).sum(dim) / jnp.sqrt((a * a).sum(dim) * (b * b).sum(dim)),
     ),
     OpInfo(
+        "cosine_similarity",
+        [call(positive(), positive(), dim=0)],
+        lambda a, b, dim: a * b / (jnp.abs(a) * jnp.abs(b)),
+    ),
+    OpInfo(
         "norm",
         [
             call(normal(2, 3)),

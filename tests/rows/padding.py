@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from tests.opinfo import OpInfo, call, functional, normal
 
@@ -30,5 +31,22 @@ ROWS: list[OpInfo] = [
             call(normal(2, 3), (1, 2, 1, 0), "circular"),
         ],
         pad,
+    ),
+    functional(  # places taken away: an edge and a reflection still see them, a circle does not
+        "pad",
+        [
+            call(normal(4), (-1, 2), "reflect"),
+            call(normal(4), (-1, 2), "replicate"),
+            call(normal(4), (-1, 2), "circular"),
+        ],
+        lambda x, pad, mode: x[
+            np.array(
+                {
+                    "reflect": [1, 2, 3, 2, 1],
+                    "replicate": [1, 2, 3, 3, 3],
+                    "circular": [1, 2, 3, 1, 2],
+                }[mode]
+            )
+        ],
     ),
 ]

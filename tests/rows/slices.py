@@ -55,4 +55,5 @@ ROWS: list[OpInfo] = [
             ]
         ),
     ),
+    OpInfo("index_select", [call(normal(), 0, np.array([0], np.int32))], lambda x, dim, index: x),
 ]
