@@ -279,6 +279,13 @@ from dyngraph.ops.from_data import (
     scalar_tensor as scalar_tensor,
     tensor as tensor,
 )
+from dyngraph.ops.gamma_functions import (
+    i0 as i0,
+    igamma as igamma,
+    igammac as igammac,
+    mvlgamma as mvlgamma,
+    polygamma as polygamma,
+)
 from dyngraph.ops.gathering import (
     gather as gather,
     take as take,
@@ -780,6 +787,9 @@ __all__ = [
     "hsplit",
     "hstack",
     "hypot",
+    "i0",
+    "igamma",
+    "igammac",
     "iinfo",
     "imag",
     "index_add",
@@ -874,6 +884,7 @@ __all__ = [
     "multinomial",
     "multiply",
     "mv",
+    "mvlgamma",
     "nan",
     "nan_to_num",
     "nanmean",
@@ -910,6 +921,7 @@ __all__ = [
     "pixel_unshuffle",
     "poisson",
     "polar",
+    "polygamma",
     "positive",
     "pow",
     "prelu",
