@@ -150,6 +150,9 @@ from dyngraph.ops.pooling import (
     max_pool2d,
     max_pool3d,
 )
+from dyngraph.ops.random_slopes import (
+    rrelu,
+)
 from dyngraph.ops.resampling import (
     affine_grid,
     grid_sample,
@@ -265,6 +268,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_norm",
+    "rrelu",
     "scaled_dot_product_attention",
     "selu",
     "sigmoid",

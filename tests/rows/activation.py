@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from tests.opinfo import OpInfo, call, functional, normal, spread, unary
 from tests.references import clip
@@ -61,5 +62,15 @@ ROWS: list[OpInfo] = [
         "nn.functional.hardshrink",
         [call(NO_TIES, 0.2)],
         lambda x, lambd: jnp.where(jnp.abs(x) > lambd, x, 0),
+    ),
+    OpInfo(
+        "prelu",
+        [call(NO_TIES, np.array([0.2], np.float32))],
+        lambda x, w: jnp.where(x > 0, x, w * x),
+    ),
+    OpInfo(
+        "nn.functional.prelu",
+        [call(spread(2, 3, 2), normal(3))],
+        lambda x, w: jnp.where(x > 0, x, w[:, None] * x),
     ),
 ]

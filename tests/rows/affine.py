@@ -45,4 +45,9 @@ ROWS: list[OpInfo] = [
         [call(normal(3), normal(2), normal(3), beta=0.5, alpha=2.0)],
         lambda x, a, b, beta, alpha: beta * x + alpha * jnp.outer(a, b),
     ),
+    OpInfo(
+        "bilinear",
+        [call(normal(2, 4, 3), normal(2, 4, 2), normal(5, 3, 2), normal(5))],
+        lambda x, y, w, b: jnp.einsum("bti,oij,btj->bto", x, w, y) + b,
+    ),
 ]

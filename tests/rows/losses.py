@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tests.opinfo import OpInfo, between, call, functional, normal, spread
+from tests.opinfo import OpInfo, between, call, functional, normal, positive, spread
 from tests.references import reduced
 
 
@@ -34,6 +34,20 @@ def kl_div(x: Any, t: Any, reduction: str = "mean", log_target: bool = False) ->
 
 LOSS_INPUTS = (spread(2, 3), np.zeros((2, 3), np.float32) + 0.02)
 REDUCTIONS = ("none", "mean", "sum")
+
+
+def poisson(x: Any, t: Any, log_input: bool = True, full: bool = False, eps: float = 1e-8) -> Any:
+    loss = jnp.exp(x) - t * x if log_input else x - t * jnp.log(x + eps)
+    if full:
+        loss = loss + t * jnp.log(t) - t + 0.5 * jnp.log(2 * np.pi * t)
+    return loss.mean()
+
+
+def gaussian(x: Any, t: Any, var: Any, full: bool = False, reduction: str = "mean") -> Any:
+    var = var[:, None] if var.ndim < x.ndim else var
+    loss = (jnp.log(var) + (x - t) ** 2 / var) / 2
+    return reduced(loss + 0.5 * np.log(2 * np.pi) if full else loss, reduction)
+
 
 ROWS: list[OpInfo] = [
     functional(
@@ -73,5 +87,21 @@ ROWS: list[OpInfo] = [
         "binary_cross_entropy_with_logits",
         [call(normal(2, 3), between(0, 1, 2, 3), reduction=r) for r in REDUCTIONS],
         lambda x, t, **kwargs: bce(jax.nn.sigmoid(x), t, **kwargs),
+    ),
+    functional(
+        "poisson_nll_loss",
+        [
+            call(normal(2, 3), between(0, 3, 2, 3)),
+            call(positive(2, 3), between(1.5, 3, 2, 3), log_input=False, full=True),
+        ],
+        poisson,
+    ),
+    functional(
+        "gaussian_nll_loss",
+        [
+            call(normal(2, 3), normal(2, 3), positive(2, 3)),
+            call(normal(2, 3), normal(2, 3), positive(2), full=True, reduction="sum"),
+        ],
+        gaussian,
     ),
 ]

@@ -39,6 +39,11 @@ def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None) -> Any
     return by_channel(out, weight, bias)
 
 
+def statistics(x: Any, axis: int, eps: float) -> tuple[Any, Any]:
+    """Mean and reciprocal deviation."""
+    return x.mean(axis, keepdims=True), 1 / jnp.sqrt(x.var(axis, keepdims=True) + eps)
+
+
 ROWS: list[OpInfo] = [
     OpInfo(
         "layer_norm",
@@ -72,5 +77,23 @@ ROWS: list[OpInfo] = [
         group_norm,
         rtol=1e-3,
         atol=1e-4,
+    ),
+    OpInfo(
+        "native_layer_norm",
+        [call(normal(2, 3), (3,), normal(3), normal(3), 1e-5)],
+        lambda x, shape, w, b, eps: (
+            layer_norm(x, shape, w, b, eps),
+            *statistics(x, 1, eps),
+        ),
+        gradient=False,  # that of layer_norm; the statistics have none
+    ),
+    OpInfo(
+        "native_group_norm",
+        [call(normal(2, 4, 3), normal(4), normal(4), 2, 4, 3, 2, 1e-5)],
+        lambda x, w, b, n, c, size, groups, eps: (
+            group_norm(x, groups, w, b),
+            *(s[..., 0] for s in statistics(x.reshape(n, groups, -1), 2, eps)),
+        ),
+        gradient=False,  # that of group_norm; the statistics have none
     ),
 ]

@@ -20,6 +20,10 @@ def pad(x: Any, pad: Any, mode: str = "constant", value: float = 0.0) -> Any:
     return jnp.pad(x, pairs, {"replicate": "edge", "circular": "wrap"}.get(mode, mode))
 
 
+def pad_constant(x: Any, widths: Any, value: float) -> Any:
+    return pad(x, widths, value=value)
+
+
 ROWS: list[OpInfo] = [
     functional(
         "pad",
@@ -49,4 +53,5 @@ ROWS: list[OpInfo] = [
             )
         ],
     ),
+    OpInfo("constant_pad_nd", [call(normal(2, 3), (1, -1, 0, 2), 0.5)], pad_constant),
 ]

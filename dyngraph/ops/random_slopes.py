@@ -1,0 +1,58 @@
+"""Rectifiers whose slope is drawn at random."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from dyngraph.ops.activation import leaky_relu
+from dyngraph.ops.dropouts import draw_mask_key
+from dyngraph.ops.operator import define
+from dyngraph.tensor import Tensor
+
+
+def _slopes(shape: Any, dtype: Any, key: Any, lower: Any, upper: Any) -> Any:
+    drawn = jax.random.uniform(jax.random.wrap_key_data(key), shape, dtype)
+    return lower + (upper - lower) * drawn
+
+
+def _rrelu(self: Any, key: Any, lower: Any, upper: Any) -> Any:
+    return jnp.where(self >= 0, self, self * _slopes(self.shape, self.dtype, key, lower, upper))
+
+
+def _rrelu_rule(grad: Any, self: Any, key: Any, lower: Any, upper: Any) -> Any:
+    return jnp.where(self >= 0, grad, grad * _slopes(self.shape, self.dtype, key, lower, upper))
+
+
+# The slopes are not saved, but drawn again from their key.
+_drawn = define("rrelu", _rrelu, self=_rrelu_rule, key=None, lower=None, upper=None)
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """`leaky_relu` with a slope between two bounds: drawn for each element, or their mean.
+
+    It is drawn when `training`, from the default generator. Xu et al. 2015,
+    https://arxiv.org/abs/1505.00853. Raises RuntimeError for bounds in the wrong order.
+
+    >>> dg.nn.functional.rrelu(dg.tensor([-1.0, 2.0]), 0.25, 0.75)
+    tensor([-0.5000,  2.0000])
+    """
+    if lower > upper:
+        raise RuntimeError(
+            f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
+        )
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2)
+    return _drawn(input, draw_mask_key(), lower, upper)
+
+
+__all__: list[str] = []  # these are functions of nn.functional
+METHODS: tuple[str, ...] = ()
