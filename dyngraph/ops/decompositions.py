@@ -336,18 +336,18 @@ def _qr_kernel(self: Any, *, mode: str = "reduced") -> tuple[Any, Any]:
     return q, r
 
 
-def _qr_rule(grads: Any, self: Any, Q: Any, R: Any, mode: str) -> Any:
+def _qr_rule(grads: Any, Q: Any, R: Any, mode: str) -> Any:
     """Q^-1 dA R^-1 = Q^H dQ + dR R^-1: the part that is skew, and the triangular one.
 
     S. Walter, L. Lehmann, Algorithmic differentiation of linear algebra functions, 2010
     (arXiv:1001.1654). A wide A = (X, Y) has R = (U, Q^H Y) with X = QU.
     """
-    m, n = self.shape[-2:]
     if mode == "r":
         raise RuntimeError(
             "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Use "
             "'reduced' instead."
         )
+    m, n = Q.shape[-2], R.shape[-1]
     if mode == "complete" and m > n:
         raise RuntimeError(
             "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
@@ -356,7 +356,7 @@ def _qr_rule(grads: Any, self: Any, Q: Any, R: Any, mode: str) -> Any:
     if m >= n:
         return _tall_qr_rule(grad_q, grad_r, Q, R)
     beside = grad_r[..., :, m:]
-    grad_q = grad_q + self[..., :, m:] @ adjoint(beside)
+    grad_q = grad_q + Q @ R[..., :, m:] @ adjoint(beside)
     square = _tall_qr_rule(grad_q, grad_r[..., :, :m], Q, R[..., :, :m])
     return jnp.concatenate([square, Q @ beside], -1)
 
