@@ -20,9 +20,10 @@ def _power_of_self(grad: Any, self: Any, exponent: Any) -> Any:
     # x ** 0 has derivative 0 everywhere; exponent * x ** (exponent - 1) alone gives NaN at x = 0.
     dtype = jnp.result_type(self, exponent)  # a negative base has a complex power
     self, exponent = jnp.asarray(self, dtype), jnp.asarray(exponent, dtype)
-    at_zero = exponent == 0
-    lowered = self ** jnp.where(at_zero, 1, exponent - 1)
-    return jnp.where(at_zero, 0, grad * jnp.conj(exponent * lowered))
+    # Elsewhere it is left in the formula, whose derivative by the exponent is not 0.
+    constant = (exponent == 0) & ((self == 0) | ~jnp.isfinite(self))
+    lowered = jnp.where(constant, 1, self) ** (exponent - 1)
+    return jnp.where(constant, 0, grad * jnp.conj(exponent * lowered))
 
 
 def _power_of_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:

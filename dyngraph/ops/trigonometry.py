@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
@@ -81,11 +82,18 @@ atan = define(
     """,
 )
 
+
+def _over_square(numerator: Any, self: Any, other: Any) -> Any:
+    """Over the squared distance from the origin, where the gradient is taken for 0."""
+    square = self * self + other * other
+    return jnp.where(square == 0, 0, numerator / jnp.where(square == 0, 1, square))
+
+
 atan2 = define(
     "atan2",
     lambda self, other: jnp.arctan2(self, other),
-    self=lambda grad, self, other: grad * other / (self * self + other * other),
-    other=lambda grad, self, other: -grad * self / (self * self + other * other),
+    self=lambda grad, self, other: _over_square(grad * other, self, other),
+    other=lambda grad, self, other: _over_square(-grad * self, self, other),
     doc="""The angle of the point (other, input) in the plane.
 
     >>> dg.atan2(dg.tensor([1.0]), dg.tensor([-1.0]))
