@@ -18,7 +18,7 @@ from dyngraph.tensor import Tensor
 def _copying(show: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """The operator that copies what `show` shows; its parameters are those of `show`."""
 
-    @functools.wraps(show)
+    @functools.wraps(show, updated=())
     def copy(*args: Any, **kwargs: Any) -> Any:
         shown = show(*args, **kwargs)
         return tuple(clone(part) for part in shown) if isinstance(shown, tuple) else clone(shown)
