@@ -648,20 +648,22 @@ def tolerance(matrices: Any, sizes: Any, atol: Any, rtol: Any) -> Any:
     return jnp.maximum(atol, relative)[..., None]
 
 
-pinv_operator = define("linalg_pinv", _pinv, self=_pinv_rule, atol=None, rtol=None)
+_pinv_operator = define("linalg_pinv", _pinv, self=_pinv_rule, atol=None, rtol=None)
 
 
-def pinv(A: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
+def pinv(
+    A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Tensor:
     """The Moore-Penrose inverse; singular values up to max(atol, rtol * largest) count as 0.
 
-    `rtol` is by default the longer side times the dtype's precision, or 0 where `atol` is given. A
-    `hermitian` A is decomposed by its eigenvalues.
+    `rtol`, also called `rcond`, is by default the longer side times the dtype's precision, or 0
+    where `atol` is given. A `hermitian` A is decomposed by its eigenvalues.
 
     >>> dg.linalg.pinv(dg.tensor([[2.0, 0.0], [0.0, 0.0]]))
     tensor([[0.5000, 0.0000],
             [0.0000, 0.0000]])
     """
-    return pinv_operator(A, atol, rtol, hermitian=hermitian)
+    return _pinv_operator(A, atol, rcond if rtol is None else rtol, hermitian=hermitian)
 
 
 def pinverse(input: Any, rcond: Any = 1e-15) -> Tensor:
