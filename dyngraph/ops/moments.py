@@ -267,6 +267,8 @@ __all__ = [
 ]
 
 METHODS = (
+    "corrcoef",
+    "cov",
     "std",
     "var",
 )
