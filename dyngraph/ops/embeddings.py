@@ -212,8 +212,8 @@ def embedding_bag(
 
     The rows of a two-dimensional `input` are the bags; those of one dim begin at `offsets`, of
     which the last may be the end (`include_last_offset`). `per_sample_weights` weighs the rows of a
-    sum. The row `padding_idx` is left out. The rest as in `embedding`. Raises IndexError for
-    positions that are negative or too large, ValueError for arguments that do not go together.
+    sum. The row `padding_idx` is left out. The rest as in `embedding`. Raises RuntimeError for
+    positions or offsets out of bounds, ValueError for arguments that do not go together.
 
     >>> table = dg.tensor([[0.0, 0.0], [1.0, 2.0]])
     >>> dg.nn.functional.embedding_bag(dg.tensor([[1, 0]]), table, mode="sum")
@@ -245,8 +245,8 @@ def embedding_bag(
     else:
         padding_idx %= count
     if (bad := outside(input, 0, count)) is not None:
-        raise IndexError(
-            f"index out of range in self: index {bad} is out of bounds for {count} rows of weight"
+        raise RuntimeError(
+            f"embedding_bag: input takes value {bad} which is not in the valid range [0, {count})"
         )
     if max_norm is not None:
         _shorten_rows(weight, input, float(max_norm), float(norm_type))
@@ -283,7 +283,7 @@ def _check_offsets(offsets: Tensor | None, length: int) -> int:
     if not isinstance(array, Tracer) and array.size:
         held = np.asarray(array)
         if held[0] != 0 or held[-1] > length:
-            raise ValueError(
+            raise RuntimeError(
                 f"offsets must begin with 0 and end within the input's length {length}, got "
                 f"{held.tolist()}"
             )

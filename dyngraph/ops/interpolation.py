@@ -93,12 +93,14 @@ def _resize(
         values = widened(self)
     for i, (out, factor) in enumerate(zip(sizes, factors, strict=True)):
         dim, size = i + 2, self.shape[i + 2]
-        if mode in ("nearest", "nearest-exact"):
+        if mode == "area":
+            values = along_dim(values, averaging_matrix(size, out), dim)
+        elif size == out and (antialias or mode in ("nearest", "linear")):
+            continue  # PyTorch copies it, whatever the factor
+        elif mode in ("nearest", "nearest-exact"):
             places = _nearest(size, out, factor, exact=mode != "nearest")
             values = jnp.take(values, places, axis=dim)
-        elif mode == "area":
-            values = along_dim(values, averaging_matrix(size, out), dim)
-        elif size != out or not (align_corners or factor in (None, 1.0)):
+        else:
             matrix = _matrix(mode, size, out, factor, align_corners, antialias)
             values = along_dim(values, matrix, dim)
     return values.astype(self.dtype)

@@ -1,7 +1,7 @@
 """Losses that ask for a margin: between scores, distances, or a score and its target's sign.
 
-`reduction` as in `losses`. Gradients at a kink are PyTorch's: a margin that is met exactly still
-counts.
+`reduction` as in `losses`. At a kink gradients are PyTorch's: a margin that is met exactly counts,
+but not in the losses of class scores.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _multi_margin(
     classes = self.shape[-1] if self.ndim else 1
     scores, target = self.reshape(target.size, classes), target.reshape(-1)
     own = jnp.take_along_axis(scores, target[:, None], 1)
-    excess = _positive_part(margin - own + scores)
+    excess = jax.nn.relu(margin - own + scores)
     excess = excess if p == 1 else excess * excess
     if weight is not None:
         excess = excess * weight[target][:, None]
@@ -208,7 +208,7 @@ def _multilabel_margin(self: Any, target: Any, *, reduction: str) -> Any:
     named = (target[:, :, None] == jnp.arange(classes)) & given[:, :, None]
     is_target = named.any(1)
     own = jnp.take_along_axis(scores, jnp.where(given, target, 0), 1)
-    excess = _positive_part(1 - own[:, :, None] + scores[:, None, :])
+    excess = jax.nn.relu(1 - own[:, :, None] + scores[:, None, :])
     pairs = given[:, :, None] & ~is_target[:, None, :]
     loss = jnp.where(pairs, excess, 0).sum((1, 2)) / classes
     return reduced(loss.reshape(self.shape[:-1]), reduction)

@@ -117,7 +117,8 @@ def ctc_loss(
 
     `log_probs` is (T, N, C) or (T, C), from a `log_softmax`; `targets` is (N, S), or all labels one
     after the other. A mean first divides each sequence's loss by its target's length.
-    `zero_infinity` makes targets that can't be aligned count for nothing. Graves et al. 2006,
+    Targets that can't be aligned have an infinite loss, or with `zero_infinity` 0, and the gradient
+    0, where PyTorch has NaN for the former. Graves et al. 2006,
     https://doi.org/10.1145/1143844.1143891. The gradient is that of scores before the
     `log_softmax`, as in PyTorch. Raises RuntimeError where lengths do not fit, ValueError
     for another `reduction`.

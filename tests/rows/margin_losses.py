@@ -80,7 +80,7 @@ ROWS: list[OpInfo] = [
         "multi_margin_loss",
         [
             call(spread(3, 4), integers(4, 3)),
-            call(spread(3, 4), integers(4, 3), 2, 0.53, weight=np.float32([1, 2, 0.5, 3])),
+            call(spread(3, 4), integers(4, 3), 2, 0.53, weight=positive(4)),
         ],
         multi_margin,
     ),
