@@ -17,7 +17,7 @@ from dyngraph.graph.node import Edge, GradientEdge, Node
 from dyngraph.ops.joining import stack
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.values import ARRAYS, TENSORS, put
+from dyngraph.values import ARRAYS, TENSORS, place_of, put
 
 Root = Tensor | GradientEdge
 Roots = Root | Sequence[Root]
@@ -216,7 +216,7 @@ def check_roots(
                 raise NoGradientPathError(position)
             edge = root.gradient_edge()
             array = root._cell.array
-            shape, dtype, place = array.shape, root.dtype, array.sharding
+            shape, dtype, place = array.shape, root.dtype, place_of(array)
         else:
             raise TypeError(
                 f"element {position} to differentiate is {type(root).__name__}: expected a "
@@ -319,4 +319,4 @@ def _target(wanted: Any, position: int) -> Node:
 def _zeros_like(wanted: Tensor, batch: Sequence[Any] | None) -> Tensor:
     front = (len(batch[0]),) if batch else ()
     zeros = jnp.zeros((*front, *wanted.shape), wanted.dtype.dtype)
-    return new_tensor(Storage(put(zeros, wanted._cell.array.sharding)))
+    return new_tensor(Storage(put(zeros, place_of(wanted._cell.array))))

@@ -67,7 +67,7 @@ class ArrayValues:
     def accumulate(self, variable: Tensor, value: jax.Array) -> None:
         meta = variable.need_meta()
         grad = meta.grad
-        value = put(value, variable._cell.array.sharding)
+        value = put(value, place_of(variable._cell.array))
         if grad is None:
             meta.grad = new_tensor(Storage(value))
         elif grad._edge is not None:
@@ -149,13 +149,18 @@ def check_gradient(tensor: Any, like: jax.Array | None, where: str) -> Tensor:
             f"hook '{where}' has changed the type of value (was {dtypes.of(like.dtype)} got "
             f"{dtypes.of(array.dtype)}). Convert what it returns by .to()."
         )
-    moved = array if isinstance(like, Tracer) else put(array, like.sharding)
+    moved = put(array, place_of(like))
     return tensor if moved is array else new_tensor(Storage(moved))
+
+
+def place_of(array: Any) -> Any:
+    """The sharding of an array; None for a tracer, which is nowhere yet."""
+    return None if isinstance(array, Tracer) else array.sharding
 
 
 def put(array: Any, place: Any) -> Any:
     """`array` at a device or a sharding, itself if it is there; a tracer stays what it is."""
-    if isinstance(array, Tracer):
+    if place is None or isinstance(array, Tracer):
         return array
     there = array.devices() == {place} if isinstance(place, jax.Device) else array.sharding == place
     return array if there else jax.device_put(array, place)

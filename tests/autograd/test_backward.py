@@ -3,6 +3,8 @@
 import re
 import warnings
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -794,3 +796,15 @@ def test_materialize_grads_with_an_unused_gradient_edge_raises() -> None:
     message = "materialize_grads cannot be used when the given input is a GradientEdge"
     with pytest.raises(RuntimeError, match=message):
         dg.autograd.grad(square_sum(x), [x, get_gradient_edge(leaf(1.0))], materialize_grads=True)
+
+
+def test_backward_runs_inside_jax_jit() -> None:
+    def gradient(values: jax.Array) -> jax.Array:
+        x = dg.as_tensor(values).requires_grad_()
+        (x * x.exp()).sum().backward()
+        assert x.grad is not None
+        return x.grad.jax()
+
+    values = jnp.array([1.0, 2.0])
+    expected = jax.grad(lambda v: (v * jnp.exp(v)).sum())(values)
+    np.testing.assert_allclose(jax.jit(gradient)(values), expected, rtol=1e-6)
