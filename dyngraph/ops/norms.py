@@ -139,6 +139,8 @@ def safe_norm(values: Any, dim: int, p: float = 2.0) -> Any:
     """The p-norm along `dim`, which it keeps, with gradient 0 at 0."""
     nonzero = jnp.where(values == 0, 1, values)
     size = jnp.where(values == 0, 0, jnp.abs(nonzero))
+    if p == 0:
+        return jnp.sum(values != 0, dim, dtype=size.dtype, keepdims=True)
     if p == math.inf:
         return size.max(dim, keepdims=True)
     if p == 1:
@@ -151,7 +153,10 @@ def safe_norm(values: Any, dim: int, p: float = 2.0) -> Any:
 
 
 def _normalize(self: Any, eps: Any = 1e-12, *, p: float = 2.0, dim: int = 1) -> Any:
-    return self / jnp.maximum(safe_norm(self, canonical_dim(dim, self.ndim), p), eps)
+    axis = canonical_dim(dim, self.ndim)
+    if not self.ndim:
+        return _normalize(self[None], eps, p=p, dim=0)[0]
+    return self / jnp.maximum(safe_norm(self, axis, p), eps)
 
 
 normalize = define(
@@ -199,7 +204,7 @@ def _renorm(self: Any, maxnorm: Any, *, p: float, dim: int) -> Any:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
     axis = canonical_dim(dim, self.ndim)
     slices = jnp.moveaxis(self, axis, 0)
-    size = safe_norm(slices.reshape(slices.shape[0], -1), 1, p)
+    size = safe_norm(slices.reshape(slices.shape[0], math.prod(slices.shape[1:])), 1, p)
     # 1e-7 as in PyTorch, so that rounding leaves no norm above the bound
     factor = jnp.where(size > maxnorm, maxnorm / (size + 1e-7), 1).astype(self.dtype)
     return self * factor.reshape([-1 if d == axis else 1 for d in range(self.ndim)])

@@ -37,7 +37,7 @@ def _times(a: Any, b: Any) -> str:
 
 def rows(array: Any) -> Any:
     """All dims but the last as one."""
-    return array.reshape(-1, array.shape[-1])
+    return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
 
 
 # --- matrix times matrix ----------------------------------------------------------------------

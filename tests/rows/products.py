@@ -17,6 +17,7 @@ ROWS: list[OpInfo] = [
             call(normal(5, 2, 3), normal(3, 4)),
             call(normal(4, 1, 2, 3), normal(5, 3, 4)),
             call(normal(5, 2, 3), normal(3)),
+            call(normal(2, 3, 0), normal(0, 2)),
             call(normal(3), normal(5, 3, 4)),
             call(complex_normal(5, 2, 3), complex_normal(3, 4)),
             call(complex_normal(3), complex_normal(2, 3, 4)),
