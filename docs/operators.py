@@ -97,6 +97,7 @@ def gradient_of(operator: Any) -> tuple[str, str]:
 def named_by(function: Callable[..., Any]) -> list[Any]:
     """The operators that a function's code names, directly, in a module, or by a helper."""
     found: dict[Any, None] = {}
+    values: list[Any]
     todo, seen = [function], {function}
     while todo:
         current = todo.pop()
