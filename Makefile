@@ -15,7 +15,7 @@ JAX_CACHE := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.cache/jax" \
     JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types format stub bench dev clean
+.PHONY: help demo test smoke lint types format generated bench dev clean
 
 help:  ## this list
 	@echo "make COMMAND, where COMMAND is one of"
@@ -50,10 +50,10 @@ format: $(VENV)/installed-dev  ## format the code and mend what ruff can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-stub: $(VENV)/installed-test  ## write dyngraph/methods.pyi anew, after an operator was added
-	$(call say,writing dyngraph/methods.pyi)
-	@$(BIN)/python -c "from dyngraph.methods import stub; print(stub(), end='')" > .methods.pyi
-	@mv .methods.pyi dyngraph/methods.pyi
+generated: $(VENV)/installed-test  ## write what is written from the operators, after one was added
+	$(call say,writing dyngraph/__init__.py and methods.pyi and docs/operators.md)
+	@$(BIN)/python -c "from dyngraph.generated import write; write()"
+	@$(BIN)/python docs/operators.py
 
 bench: $(VENV)/installed-bench  ## print the table of benchmarks
 	$(call say,running python -m bench)

@@ -1,4 +1,7 @@
-"""dyngraph: define-by-run automatic differentiation on JAX, with PyTorch's autograd semantics."""
+"""dyngraph: define-by-run automatic differentiation on JAX, with PyTorch's semantics.
+
+Written by `make generated`; do not edit.
+"""
 
 from math import (
     e as e,
@@ -27,8 +30,8 @@ from dyngraph.dtypes import (
     can_cast as can_cast,
     cdouble as cdouble,
     cfloat as cfloat,
-    complex64 as complex64,
     complex128 as complex128,
+    complex64 as complex64,
     double as double,
     dtype as dtype,
     finfo as finfo,
@@ -40,18 +43,18 @@ from dyngraph.dtypes import (
     half as half,
     iinfo as iinfo,
     int as int,
-    int8 as int8,
     int16 as int16,
     int32 as int32,
     int64 as int64,
+    int8 as int8,
     long as long,
     promote_types as promote_types,
     set_default_dtype as set_default_dtype,
     short as short,
-    uint8 as uint8,
     uint16 as uint16,
     uint32 as uint32,
     uint64 as uint64,
+    uint8 as uint8,
 )
 from dyngraph.modes import (
     enable_grad as enable_grad,
@@ -403,9 +406,9 @@ from dyngraph.ops.powers import (
     float_power as float_power,
     hypot as hypot,
     log as log,
+    log10 as log10,
     log1p as log1p,
     log2 as log2,
-    log10 as log10,
     logaddexp as logaddexp,
     logaddexp2 as logaddexp2,
     pow as pow,

@@ -1,13 +1,11 @@
 """The one knot: operators make tensors, and here they become the methods of Tensor.
 
-`methods.pyi`, by which type checkers know the methods, is what `stub()` returns; `make stub` writes
-it.
+`methods.pyi`, by which type checkers know the methods, is written by `generated`.
 """
 
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -125,69 +123,6 @@ def backward(
     tensor([2., 4.])
     """
     _backward.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-
-
-# --- the stub ---------------------------------------------------------------------------------
-
-_BUILTIN_RETURNS = ("bool", "int", "float", "str")
-
-
-def stub() -> str:
-    """The text of `methods.pyi`: a class `Methods` with the signature of everything bound here."""
-    lines = [
-        '"""Written by `make stub`; do not edit."""',
-        "",
-        "# pyright: reportIncompatibleMethodOverride=false",
-        "",
-        "import builtins",
-        "from typing import Any",
-        "",
-        "from dyngraph.tensor import Tensor",
-        "",
-        "def python_operator(operator: Any, *, reflected: bool = False) -> Any: ...",
-        "def stub() -> str: ...",
-        "",
-        "class Methods:",
-    ]
-    bound = {n: f for n, f in vars(Tensor).items() if _is_operator(f)}
-    for name in sorted(bound):
-        member = bound[name]
-        if isinstance(member, property):
-            lines += ["    @property", f"    def {name}(self) -> Tensor: ..."]
-        else:
-            lines.append(f"    def {name}({_parameters(member)}) -> {_returned(member)}: ...")
-    return "\n".join(lines) + "\n"
-
-
-def _is_operator(member: Any) -> bool:
-    function = member.fget if isinstance(member, property) else member
-    module = getattr(function, "__module__", "")
-    return module.startswith(("dyngraph.ops.", "dyngraph.methods")) or hasattr(function, "spec")
-
-
-def _parameters(function: Callable[..., Any]) -> str:
-    written, starred = ["self"], False
-    for p in list(inspect.signature(function).parameters.values())[1:]:
-        if p.kind is p.VAR_POSITIONAL or p.kind is p.VAR_KEYWORD:
-            starred = starred or p.kind is p.VAR_POSITIONAL
-            stars = "*" if p.kind is p.VAR_POSITIONAL else "**"
-            written.append(f"{stars}{p.name}: Any")
-            continue
-        if p.kind is p.KEYWORD_ONLY and not starred:
-            written.append("*")
-            starred = True
-        written.append(f"{p.name}: Any" + ("" if p.default is p.empty else " = ..."))
-    return ", ".join(written)
-
-
-def _returned(function: Callable[..., Any]) -> str:
-    spec = getattr(function, "spec", None)
-    if spec is not None:
-        return "Tensor" if spec.outputs is None else "Any"
-    named = str(inspect.signature(function).return_annotation)
-    if named in _BUILTIN_RETURNS:
-        return f"builtins.{named}"  # Tensor has methods of these names
-    return named if named in ("Tensor", "None") else "Any"
 
 
 bind_operators()

@@ -1,4 +1,4 @@
-"""Written by `make stub`; do not edit."""
+"""Written by `make generated`; do not edit."""
 
 # pyright: reportIncompatibleMethodOverride=false
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from dyngraph.tensor import Tensor
 
+FAMILIES: list[str]
+
 def python_operator(operator: Any, *, reflected: bool = False) -> Any: ...
-def stub() -> str: ...
 
 class Methods:
     @property

@@ -43,7 +43,7 @@ READING_ORDER = """
     numpy linalg fft special masked autograd
     compiled func utils
     nn optim interop viz sharding
-    dyngraph demo
+    generated dyngraph demo
 """.split()
 
 # The one file that may use JAX's interfaces for those who extend it.

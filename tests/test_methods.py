@@ -1,16 +1,18 @@
-"""The stub of Tensor's methods, and what binding them must keep."""
+"""What is written from the operators, and what binding them to Tensor must keep."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import dyngraph as dg
-from dyngraph import methods
+from dyngraph import generated
 
 
-def test_stub_is_what_is_bound() -> None:
-    written = Path(methods.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
-    assert written == methods.stub(), "run `make stub`"
+@pytest.mark.parametrize("path", generated.TEXTS, ids=lambda path: path.name)
+def test_generated_text_is_current(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == generated.TEXTS[path](), "run `make generated`"
 
 
 def test_operator_with_an_operand_of_another_kind_asks_that_operand() -> None:
