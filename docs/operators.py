@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import dyngraph as dg
@@ -25,7 +26,9 @@ of, and what it keeps for backward.
 - *result*, or the name of an output, is what the operator returned. Shapes are not saved.
 
 Where gradients could be chosen otherwise, [conventions.md](conventions.md) says how they are.
-`dyngraph.numpy` has every function of `jax.numpy` with JAX's own rule, and is not listed here.
+`dyngraph.numpy` has every function of `jax.numpy` with JAX's own rule, as `dyngraph.special` and
+`dyngraph.nn.functional` have those of `jax.scipy.special` and `jax.nn` that PyTorch lacks; which
+these are depends on the installed jax, and they are not listed here.
 """
 NAMESPACES = {
     "dyngraph": dg,
@@ -94,6 +97,17 @@ def gradient_of(operator: Any) -> tuple[str, str]:
     return "; ".join(kinds), ", ".join(saved) or "nothing"
 
 
+def names_in(code: CodeType) -> list[str]:
+    """The names that a function's code and the comprehensions in it use."""
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return [*code.co_names, *(name for c in inner for name in names_in(c))]
+
+
+def is_from_jax(function: Callable[..., Any]) -> bool:
+    """Whether it was made from what the installed jax offers, which differs with its version."""
+    return "recorded" in function.__code__.co_freevars
+
+
 def named_by(function: Callable[..., Any]) -> list[Any]:
     """The operators that a function's code names, directly, in a module, or by a helper."""
     found: dict[Any, None] = {}
@@ -103,9 +117,9 @@ def named_by(function: Callable[..., Any]) -> list[Any]:
         current = todo.pop()
         if wrapped := getattr(current, "__wrapped__", None):
             found[wrapped] = None
-        names, scope = current.__code__.co_names, current.__globals__
+        names, scope = names_in(current.__code__), current.__globals__
         values = [scope.get(name) for name in names]
-        rooms = [value for value in values if inspect.ismodule(value)]
+        rooms = [v for v in values if inspect.ismodule(v) and v.__name__.startswith("dyngraph")]
         values += [getattr(room, name, None) for room in rooms for name in names]
         for value in values:
             if not is_operator(value) or value in seen:
@@ -123,16 +137,14 @@ def described(function: Callable[..., Any]) -> tuple[str, str]:
     """What the gradient of a function is made of, and what is saved for it."""
     if hasattr(function, "spec"):
         return gradient_of(function)
-    if "recorded" in function.__code__.co_freevars:
-        return "JAX's: every array", "what the trace reads"
     used = named_by(function)
     nodes = [f for f in used if hasattr(f, "spec")]
     if nodes and all(f.__module__ == function.__module__ for f in nodes):
-        rows = list(dict.fromkeys(gradient_of(f) for f in nodes))
+        rows = sorted(dict.fromkeys(gradient_of(f) for f in nodes))
         return "<br>".join(kind for kind, _ in rows), "<br>".join(saved for _, saved in rows)
     if any(f.__qualname__.startswith("define_variadic") for f in used):
         return "a rule for each tensor", ""
-    names = dict.fromkeys(f.__name__ for f in used if f in nodes or f.__name__ in KNOWN)
+    names = sorted({f.__name__ for f in used if f in nodes or f.__name__ in KNOWN})
     return ("made of " + ", ".join(names), "") if names else ("", "")
 
 
@@ -153,8 +165,9 @@ def page() -> str:
     """The text of docs/operators.md."""
     sections = [HEAD]
     for title, namespace in NAMESPACES.items():
-        names = [n for n in getattr(namespace, "__all__", ()) if is_operator(getattr(namespace, n))]
-        sections.append(section(f"`{title}`", {n: getattr(namespace, n) for n in names}))
+        functions = {n: getattr(namespace, n) for n in namespace.__all__}
+        listed = {n: f for n, f in functions.items() if is_operator(f) and not is_from_jax(f)}
+        sections.append(section(f"`{title}`", listed))
     methods = {
         name: value
         for name, value in vars(dg.Tensor).items()

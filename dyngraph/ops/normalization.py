@@ -9,6 +9,7 @@ cost a pass over data that is read anyway. So second derivatives see them as fun
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -300,7 +301,8 @@ def _groups(self: Any, num_groups: int) -> Any:
             "Expected number of channels in input to be divisible by num_groups, but got input of "
             f"shape {list(self.shape)} and num_groups={num_groups}"
         )
-    return widened(self).reshape(self.shape[0], num_groups, -1)
+    length = math.prod(self.shape[1:]) // num_groups  # -1 has no answer where a dim is empty
+    return widened(self).reshape(self.shape[0], num_groups, length)
 
 
 def _group_norm(

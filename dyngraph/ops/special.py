@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax.scipy import special
 
@@ -45,10 +47,27 @@ erfinv = define(
     """,
 )
 
+
+@jax.custom_jvp
+def _digamma(x: Any) -> Any:
+    return special.digamma(x)
+
+
+@_digamma.defjvp
+def _digamma_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    # JAX's polygamma is wrong below 0: by reflection (https://dlmf.nist.gov/5.15.E6).
+    (x,), (tangent,) = primals, tangents
+    below = x < 0
+    value = special.polygamma(1, jnp.where(below, 1 - x, x))
+    negative = jnp.where(below, x, 0.25)
+    reflected = (math.pi / jnp.sin(math.pi * (negative - jnp.round(negative)))) ** 2 - value
+    return _digamma(x), tangent * jnp.where(below, reflected, value)
+
+
 lgamma = define(
     "lgamma",
     lambda self: special.gammaln(self),
-    self=lambda grad, self: grad * special.digamma(self),
+    self=lambda grad, self: grad * _digamma(self),
     elementwise=True,
     doc="""The logarithm of the absolute value of the gamma function.
 
@@ -59,7 +78,7 @@ lgamma = define(
 
 digamma = define(
     "digamma",
-    lambda self: special.digamma(self),
+    lambda self: jnp.where(self == 0, jnp.copysign(jnp.inf, -self), _digamma(self)),
     doc="""The derivative of `lgamma`.
 
     >>> dg.digamma(dg.tensor([1.0]))

@@ -62,3 +62,7 @@ def test_sixteen_bits_are_normalised_in_thirty_two() -> None:
     x = dg.full((1, 4096), 30.0, dtype=dg.float16)
     assert F.rms_norm(x, (4096,)).dtype == dg.float16
     assert F.rms_norm(x, (4096,))[0, 0].item() == 1.0
+
+
+def test_group_norm_of_an_empty_batch_is_empty() -> None:
+    assert dg.nn.functional.group_norm(dg.ones(0, 4, 3), 2).shape == (0, 4, 3)
