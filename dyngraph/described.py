@@ -129,7 +129,3 @@ class Described:
     def is_signed(self) -> bool:
         """Whether the dtype has values below zero."""
         return self.dtype.is_signed
-
-    def is_contiguous(self, memory_format: Any = None) -> bool:
-        """True: JAX arrays have no strides, so every tensor counts as laid out in order."""
-        return True

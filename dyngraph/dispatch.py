@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import modes
-from dyngraph.dispatch_source import DispatcherSource
+from dyngraph.dispatch_source import PARAMETERS, DispatcherSource
 from dyngraph.errors import InferenceTensorError
 from dyngraph.graph.node import NO_EDGE, creation_numbers
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
@@ -220,6 +220,12 @@ def write_dispatcher(
     function.spec = spec
     function.table = table
     return function
+
+
+def define_dispatcher(spec: OperatorSpec) -> Callable[..., Any]:
+    """The function that runs an operator with its arguments in the order of its spec."""
+    names = (*spec.inputs, *spec.statics)
+    return write_dispatcher(spec, ", ".join(PARAMETERS.get(n, n) for n in names))
 
 
 def attach(node: OperatorNode, outs: Sequence[Any], results: Sequence[Tensor | None]) -> Any:

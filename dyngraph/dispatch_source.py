@@ -85,7 +85,7 @@ class DispatcherSource:
         return "\n".join(lines)
 
     def run(self) -> str:
-        """The kernel's call."""
+        """The kernel's call; none where the array is passed on as it is."""
         statics = self.spec.statics
         lines = []
         if statics:
@@ -96,6 +96,8 @@ class DispatcherSource:
                 "    except (KeyError, TypeError):",
                 f"        kernel = table.find({key})",
             ]
+        if self.spec.passes_on:
+            return "\n".join([*lines, "    out = x0"])
         given = ", ".join(f"{p!r}: {p}" for p in (*self.inputs, *statics))
         lines += [
             "    try:",
@@ -115,9 +117,10 @@ class DispatcherSource:
                 "    results = [None if c is None else new_tensor(c) for c in cells]"
             )
         return (
-            f"    cell = new(Storage); cell.array = out; cell.version = {version}\n"
+            f"    cell = new(Storage); cell.array = out; cell.version = {version}; "
+            "cell.views = None\n"
             "    result = new(Tensor); result._cell = cell; result._edge = None; "
-            "result._meta = None"
+            "result._meta = result._view = None"
         )
 
     def record(self) -> str:
@@ -205,6 +208,14 @@ class DispatcherSource:
 
     def result(self) -> str:
         """What the call gives back."""
+        viewing = self.spec.viewing
+        if viewing is not None:
+            shown = "tuple(results)" if self.many else "result"
+            others = "".join(f"x{i}, " for i in range(1, len(self.inputs)))
+            make = f"as_views({self.inputs[0]}, results, kernel, flags)"
+            if not self.many:
+                make = f"as_view({self.inputs[0]}, result, kernel, ({others}), flags)"
+            return f"    if c0 is not None:\n        {make}\n    return {shown}"
         if not self.many:
             return "    return result"
         return "    return result_type(*results)" if self.named else "    return tuple(results)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = [
     "GraphFreedError",
+    "InPlaceError",
     "InferenceTensorError",
     "LeafError",
     "LinAlgError",
@@ -35,13 +36,74 @@ class SavedTensorModifiedError(RuntimeError):
     """A saved tensor was written in place between forward and backward."""
 
     def __init__(
-        self, node: str, field: str, shape: tuple[int, ...], saved: int, current: int
+        self,
+        node: str,
+        field: str,
+        shape: tuple[int, ...],
+        saved: int,
+        current: int,
+        written_at: tuple[str, int] | None,
     ) -> None:
+        place = "" if written_at is None else ", last by {}, line {}".format(*written_at)
         super().__init__(
             "one of the variables needed for gradient computation has been modified by an "
             f"inplace operation: {node} saved {field!r} of shape {list(shape)} at version "
-            f"{saved}, but it is at version {current} now; expected version {saved} instead. "
-            "Write to a clone() of it, or use the out-of-place operator."
+            f"{saved}, but it is at version {current} now{place}; expected version {saved} "
+            "instead. Write to a clone() of it, or use the out-of-place operator."
+        )
+
+
+class InPlaceError(RuntimeError):
+    """A tensor can't be written to, or not by that value."""
+
+    @classmethod
+    def leaf(cls, *, view: bool) -> InPlaceError:
+        """A leaf that requires grad, or a view of one, is written to while recording."""
+        what = "a view of a leaf" if view else "a leaf"
+        return cls(
+            f"{what} Variable that requires grad is being used in an in-place operation. Its "
+            "gradient would be that of the value before or after the write, so it is refused: "
+            "write under no_grad(), or to a clone() of it."
+        )
+
+    @classmethod
+    def view(cls, reason: str) -> InPlaceError:
+        """A view is written to whose making does not allow it."""
+        return cls(
+            f"{reason} Such a view can't be modified inplace while operators are recorded. "
+            "Replace the inplace operation by an out-of-place one, or write to a clone() of it."
+        )
+
+    @classmethod
+    def inference(cls) -> InPlaceError:
+        """An inference tensor is written to outside inference mode."""
+        return cls(
+            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make "
+            "a clone() of it to get a normal tensor before doing inplace update."
+        )
+
+    @classmethod
+    def overlap(cls) -> InPlaceError:
+        """A tensor is written to that shows an element more than once."""
+        return cls(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
+
+    @classmethod
+    def shape(cls, where: str, own: tuple[int, ...], result: tuple[int, ...]) -> InPlaceError:
+        """The result is larger than the tensor."""
+        return cls(
+            f"output with shape {list(own)} doesn't match the broadcast shape {list(result)}: "
+            f"{where}() in place can't change the shape. Use {where.rstrip('_')}()."
+        )
+
+    @classmethod
+    def dtype(cls, own: str, result: str) -> InPlaceError:
+        """The result's dtype does not fit the tensor's."""
+        return cls(
+            f"result type {result} can't be cast to the desired output type {own}. Convert the "
+            "tensor first, or use the out-of-place operator."
         )
 
 

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 
 from dyngraph import dtypes
 from dyngraph.tracing import trace_live
+from dyngraph.viewing import Viewing
 
 Rule = Callable[..., Any]
 Target = tuple[tuple[int, ...], Any] | None
@@ -41,9 +42,11 @@ class OperatorSpec:
         "name",
         "node_name",
         "outputs",
+        "passes_on",
         "rule_names",
         "rules",
         "statics",
+        "viewing",
     )
 
     def __init__(
@@ -57,6 +60,8 @@ class OperatorSpec:
         outputs: Sequence[str] | None = None,
         node_name: str | None = None,
         elementwise: bool = False,
+        passes_on: bool = False,
+        viewing: Viewing | None = None,
     ) -> None:
         rules = rules or {}
         self.name = name
@@ -66,6 +71,8 @@ class OperatorSpec:
         self.outputs = tuple(outputs) if outputs is not None else None
         self.node_name = node_name or _node_name(name)
         self.elementwise = elementwise
+        self.passes_on = passes_on
+        self.viewing = viewing
         unknown = [n for n in rules if n not in self.inputs]
         if unknown:
             raise TypeError(f"{name} has a rule for {unknown}, but its inputs are {self.inputs}")
@@ -146,7 +153,7 @@ class Kernel:
         self._fill(scope)
 
     def _fill(self, scope: dict[str, Any]) -> None:
-        scope["forward"], scope["plans"] = self.forward, self.plans
+        scope["kernel"], scope["forward"], scope["plans"] = self, self.forward, self.plans
 
 
 _kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()

@@ -14,6 +14,7 @@ from dyngraph.dispatch import write_dispatcher
 from dyngraph.ops import (
     arithmetic,
     comparison,
+    in_place,
     indexing,
     powers,
     products,
@@ -32,6 +33,7 @@ FAMILIES = """
     convolution pooling resampling patches margin_losses sequence_losses cells
     masked_reductions
     conversion from_data filled ranges random distributions
+    memory in_place random_in_place
 """.split()
 
 
@@ -42,7 +44,8 @@ def bind_operators() -> None:
         for name in module.METHODS:
             setattr(Tensor, name, getattr(module, name))
         for name, function in getattr(module, "PROPERTIES", {}).items():
-            setattr(Tensor, name, property(function, doc=function.__doc__))
+            accessors = function if isinstance(function, tuple) else (function,)
+            setattr(Tensor, name, property(*accessors, doc=accessors[0].__doc__))
 
 
 def python_operator(operator: Callable[..., Any], *, reflected: bool = False) -> Any:
@@ -87,6 +90,7 @@ def bind_python_operators() -> None:
         "__invert__": comparison.bitwise_not,
         "__round__": _rounded,
         "__getitem__": indexing.getitem,
+        "__setitem__": in_place.setitem,
         "__contains__": reduction.contains,
     }
     for name, function in special.items():

@@ -84,6 +84,7 @@ class OperatorNode(Node):
                 self.saved[position].shape,
                 version,
                 owner.version,
+                getattr(owner, "written_at", None),
             )
 
     @classmethod
@@ -102,7 +103,7 @@ class OperatorNode(Node):
         value, owner, spec = self.saved[position], self.guards[2 * position], self.spec
         if value is None:
             return None
-        cell = owner if owner is not None and owner.array is value else Storage(value)
+        cell = owner if owner is not None and owner.holds(value) else Storage(value)
         source = self.plan.sources[position]
         if source >= len(spec.inputs):
             if not is_differentiable(value.dtype):

@@ -2,27 +2,126 @@
 
 Invariant: whoever needs a tensor's value asks `storage.array`, and nothing else holds one. Aliases
 share a Storage, so a write through one is seen by all.
+
+# Note [Views are emptied, and fill themselves]
+A view has a cell of its own, whose array is a copy of a part of the root's: the Storage that the
+view looks into. The root knows the cells of its views, weakly. A write to the root takes the array
+out of each of these, and `__getattr__`, which Python calls for a slot that holds nothing, asks the
+view's tensor to compute it again. So reading a view that is up to date costs what reading any
+tensor does, and one that is not holds no old values. The version is kept in each cell, so what
+compares versions needs no root, and keeps none alive.
 """
 
 from __future__ import annotations
 
+import sys
+import weakref
+from typing import Any, Protocol
+
 import jax
 
 
-class Storage:
-    """The current array, and how many in-place writes led to it (None: an inference tensor's)."""
+class Looking(Protocol):
+    """The tensor of a view, as its cell knows it."""
 
-    __slots__ = ("__weakref__", "array", "version")
+    def _refill(self) -> jax.Array:
+        """Computes the view's array from the root."""
+        ...
+
+    def _forget_edge(self) -> None:
+        """Makes the view's place in the graph be looked up again."""
+        ...
+
+
+class Storage:
+    """The current array, and how many in-place writes led to it (None: an inference tensor's).
+
+    `views` are the cells of the views of it, weakly, each with its family: views of one family
+    count their writes together, and None is the root's own. `looking` is the tensor of a view's
+    cell, weakly; `written_at` the file and the line of the last write. Both are set only where they
+    mean something.
+    """
+
+    __slots__ = ("__weakref__", "array", "looking", "version", "views", "written_at")
 
     array: jax.Array
     version: int | None
+    views: list[tuple[weakref.ref[Storage], object]] | None
+    looking: weakref.ref[Any]
+    written_at: tuple[str, int]
 
     def __init__(self, array: jax.Array, version: int | None = 0) -> None:
         self.array = array
         self.version = version
+        self.views = None
 
-    def write(self, array: jax.Array) -> None:
-        """Replaces the array as an in-place operation does."""
+    def __getattr__(self, name: str) -> Any:
+        if name == "array":
+            tensor = self.looking()
+            if tensor is not None:
+                return tensor._refill()
+        raise AttributeError(f"this Storage has no {name}")
+
+    def is_empty(self) -> bool:
+        """Whether this is a view's cell that a write has emptied."""
+        try:
+            object.__getattribute__(self, "array")
+        except AttributeError:
+            return True
+        return False
+
+    def holds(self, array: jax.Array) -> bool:
+        """Whether this is the Storage of `array` and of no view."""
+        return not hasattr(self, "looking") and self.array is array
+
+    def write(self, array: jax.Array, family: object = None) -> None:
+        """Replaces the array as an in-place operation by a tensor of `family` does."""
         self.array = array
+        views = self.views
+        for reference, _ in views or ():
+            cell = reference()
+            if cell is not None:
+                try:
+                    del cell.array
+                except AttributeError:
+                    pass
+                tensor = cell.looking()
+                if tensor is not None:
+                    tensor._forget_edge()
+        self.count_write(family)
+
+    def count_write(self, family: object = None) -> None:
+        """Raises the version of all that count their writes together."""
+        place = _caller()
+        if family is None:
+            self._raise_version(place)
+        if self.views:
+            self.views = [entry for entry in self.views if entry[0]() is not None]
+            for reference, own in self.views:
+                cell = reference()
+                if own is family and cell is not None:
+                    cell._raise_version(place)
+
+    def _raise_version(self, place: tuple[str, int]) -> None:
         if self.version is not None:
             self.version += 1
+            self.written_at = place
+
+    def add_view(self, cell: Storage, family: object = None) -> None:
+        """Makes `cell` be emptied when this Storage is written to."""
+        entry = (weakref.ref(cell), family)
+        views = self.views
+        if views is None:
+            self.views = [entry]
+            return
+        if len(views) >= 8 and not len(views) & (len(views) - 1):  # at 8, 16, 32, ...
+            views[:] = [old for old in views if old[0]() is not None]
+        views.append(entry)
+
+
+def _caller() -> tuple[str, int]:
+    """File and line of the innermost frame that is not this package's."""
+    frame: Any = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dyngraph"):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno

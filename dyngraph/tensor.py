@@ -61,11 +61,12 @@ class Tensor(Described, WaysOut, Methods):
     tensor([4., 6.])
     """
 
-    __slots__ = ("__weakref__", "_cell", "_edge", "_meta")
+    __slots__ = ("__weakref__", "_cell", "_edge", "_meta", "_view")
 
     _cell: Storage
     _edge: Edge | None
     _meta: AutogradMeta | None
+    _view: Any  # a `views.View`; None for a tensor that has its memory to itself
 
     __array_priority__ = 1000  # numpy arrays leave mixed operators to us
 
@@ -73,6 +74,45 @@ class Tensor(Described, WaysOut, Methods):
         raise TypeError(
             "Tensor() is not called directly. Make tensors by dg.tensor(data) or dg.zeros(shape)."
         )
+
+    # --- views: see Note [Views are emptied, and fill themselves] ----------------------------
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "_edge":  # taken out by `_forget_edge`
+                self._view.update(self)
+                return self._edge
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _refill(self) -> jax.Array:
+        return self._view.refill(self)
+
+    def _edge_is_lost(self) -> bool:
+        try:
+            object.__getattribute__(self, "_edge")
+        except AttributeError:
+            return True
+        return False
+
+    def _forget_edge(self) -> None:
+        if self._view.base is None or self._edge_is_lost() or self._edge is LEAF:
+            return
+        if self.retains_grad:
+            self._stop_retaining()
+        del self._edge
+
+    def _stop_retaining(self) -> None:
+        """Takes this tensor out of what its node retains, because it moves to another node."""
+        node, output_nr = self._edge or (None, 0)
+        if node is not None and node.extra is not None:
+            node.extra.retained.pop(output_nr, None)
+
+    def _retain(self) -> None:
+        """Makes its node retain the gradient of this tensor."""
+        node, output_nr = self._edge or (None, 0)
+        if node is not None:
+            node.need_extra().retained[output_nr] = weakref.ref(self)
 
     # --- place in the graph ------------------------------------------------------------------
 
@@ -287,9 +327,7 @@ class Tensor(Described, WaysOut, Methods):
             )
         if self._edge is LEAF or self.retains_grad:
             return
-        node, output_nr = self._edge
-        assert node is not None
-        node.need_extra().retained[output_nr] = weakref.ref(self)
+        self._retain()
         self.need_meta().retains_grad = True
 
     @property
@@ -310,41 +348,6 @@ class Tensor(Described, WaysOut, Methods):
     def is_inference(self) -> bool:
         """Whether the tensor was made under `inference_mode`."""
         return self._cell.version is None
-
-    def detach(self) -> Tensor:
-        """The same value and version counter, outside the graph.
-
-        >>> x = dg.ones(2, requires_grad=True)
-        >>> (x * 2).detach()
-        tensor([2., 2.])
-        """
-        return new_tensor(self._cell)
-
-    @property
-    def data(self) -> Tensor:
-        """The same value outside the graph, with a version counter of its own.
-
-        Assigning a tensor gives this one its value, unseen by autograd.
-        """
-        return new_tensor(Storage(self._cell.array))
-
-    @data.setter
-    def data(self, value: Tensor) -> None:
-        if not isinstance(value, Tensor):
-            raise TypeError(
-                f"Variable data has to be a tensor, but got {type(value).__name__}. "
-                "Wrap it by dg.tensor(...)."
-            )
-        if self._edge is not None and not value.dtype.is_differentiable:
-            raise RuntimeError(
-                "data set to a tensor that requires gradients must be floating point or complex "
-                f"dtype, got {value.dtype}. Convert it by .float()."
-            )
-        self._cell = Storage(value._cell.array, self._cell.version)
-
-    @data.deleter
-    def data(self) -> None:
-        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     # --- as a sequence, and copied ---------------------------------------------------------------
 
@@ -373,7 +376,7 @@ class Tensor(Described, WaysOut, Methods):
         copy = type(self).__new__(type(self))
         memo[id(self)] = copy
         copy._cell = Storage(self._cell.array, fresh_version())
-        copy._edge, copy._meta = self._edge, None
+        copy._edge, copy._meta, copy._view = self._edge, None, None
         if self._meta is not None and self._meta.grad is not None:
             copy.need_meta().grad = self._meta.grad.__deepcopy__(memo)
         return copy
@@ -399,7 +402,7 @@ def new_tensor(cell: Storage, edge: Edge | None = None, cls: type[Tensor] = Tens
     tensor = cls.__new__(cls)
     tensor._cell = cell
     tensor._edge = edge
-    tensor._meta = None
+    tensor._meta = tensor._view = None
     return tensor
 
 

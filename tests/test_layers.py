@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors modes dtypes devices storage tracing kernels printing
+    errors modes dtypes devices storage tracing viewing kernels printing
     graph.hooks graph.node graph.saved graph.accumulate graph.engine graph
     described ways_out tensor random
     operator_node dispatch_source dispatch values
@@ -38,7 +38,7 @@ READING_ORDER = """
     ops.decompositions ops.fourier ops.convolution ops.pooling ops.resampling ops.patches
     ops.margin_losses ops.sequence_losses ops.cells ops.masked_reductions
     ops.literals ops.conversion ops.factory_arguments ops.from_data ops.filled ops.ranges
-    ops.random ops.distributions ops
+    ops.random ops.distributions ops.memory ops.in_place ops.random_in_place ops
     backward methods
     numpy linalg fft special masked autograd
     compiled func utils

@@ -16,9 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from dyngraph.kernels import same
 from dyngraph.ops.operator import define
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
+from dyngraph.viewing import Viewing
 
 
 def _read_slices(self: Any, starts: Any, *, dims: Any, sizes: Any, steps: Any, shape: Any) -> Any:
@@ -36,19 +38,50 @@ def _write_slices(
     grad: Any, starts: Any, self_shape: Any, dims: Any, sizes: Any, steps: Any
 ) -> Any:
     """`grad` at those places in zeros of the input's shape."""
+    zeros = jnp.zeros(self_shape, grad.dtype)
+    return _write_over(zeros, grad, starts, dims, sizes, steps, onto_zeros=True)
+
+
+def _write_over(
+    parent: Any,
+    value: Any,
+    starts: Any,
+    dims: Any,
+    sizes: Any,
+    steps: Any,
+    shape: Any = None,
+    *,
+    onto_zeros: bool = False,
+) -> Any:
+    """`parent` with `value` at those places."""
+    corner = [jnp.int32(0)] * parent.ndim
+    for i, dim in enumerate(dims):
+        corner[dim] = starts[i]
     if any(step != 1 for step in steps):
         counts = [-(-size // step) for size, step in zip(sizes, steps, strict=True)]
         gaps = [(0, 0, step - 1) for step in steps]
-        grad = lax.pad(grad.reshape(counts), jnp.zeros((), grad.dtype), gaps)
-    corner = [jnp.int32(0)] * len(self_shape)
-    for i, dim in enumerate(dims):
-        corner[dim] = starts[i]
+        value = lax.pad(value.reshape(counts), jnp.zeros((), value.dtype), gaps)
+        if not onto_zeros:
+            written = lax.pad(jnp.ones(counts, bool), False, gaps)
+            box = lax.dynamic_slice(parent, corner, sizes, allow_negative_indices=False)
+            value = jnp.where(written, value, box)
     return lax.dynamic_update_slice(
-        jnp.zeros(self_shape, grad.dtype),
-        grad.reshape(sizes),
-        corner,
-        allow_negative_indices=False,
+        parent, value.reshape(sizes), corner, allow_negative_indices=False
     )
+
+
+def _strided(
+    array: np.ndarray, starts: np.ndarray, dims: Any, sizes: Any, steps: Any, shape: Any
+) -> np.ndarray:
+    first = dict(zip(dims, starts.tolist(), strict=True))
+    index = [
+        slice(first.get(dim, 0), first.get(dim, 0) + size, step)
+        for dim, (size, step) in enumerate(zip(sizes, steps, strict=True))
+    ]
+    return np.reshape(array[tuple(index)], shape, copy=False)
+
+
+_VIEWING = Viewing(_write_over, _strided)
 
 
 def _define_basic(name: str, node: str) -> Callable[..., Any]:
@@ -59,6 +92,7 @@ def _define_basic(name: str, node: str) -> Callable[..., Any]:
         signature="self, starts, dims, sizes, steps, shape",
         self=_write_slices,
         starts=None,
+        viewing=_VIEWING,
     )
 
 
@@ -68,19 +102,36 @@ _unsqueezed_slice = _define_basic("getitem_unsqueeze", "UnsqueezeBackward0")
 
 
 def _define_whole(name: str, node: str) -> Callable[..., Any]:
-    """The basic indices that keep every element."""
+    """The basic indices that keep every element, in another shape."""
     return define(
         name,
         lambda self, *, shape: self.reshape(shape),
         node=node,
         signature="self, shape",
         self=lambda grad, self_shape: grad.reshape(self_shape),
+        viewing=Viewing(
+            lambda parent, value, shape: value.reshape(parent.shape),
+            lambda array, shape: np.reshape(array, shape, copy=False),
+        ),
     )
 
 
-_alias = _define_whole("getitem_alias", "AliasBackward0")
+def _define_same(name: str, node: str) -> Callable[..., Any]:
+    """The basic indices that change nothing."""
+    return define(
+        name,
+        lambda self, *, shape: self,
+        node=node,
+        signature="self, shape",
+        self=same,
+        passes_on=True,
+        viewing=Viewing(lambda parent, value, shape: value, lambda array, shape: array),
+    )
+
+
+_alias = _define_same("getitem_alias", "AliasBackward0")
+whole_slice = _define_same("getitem_all", "SliceBackward0")
 _whole_select = _define_whole("getitem_only", "SelectBackward0")
-whole_slice = _define_whole("getitem_all", "SliceBackward0")
 _unsqueeze = _define_whole("getitem_none", "UnsqueezeBackward0")
 _WHOLE = {_select: _whole_select, _slice: whole_slice, _unsqueezed_slice: _unsqueeze}
 

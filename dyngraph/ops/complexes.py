@@ -13,50 +13,79 @@ from jax import lax
 from dyngraph.kernels import same
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
+from dyngraph.viewing import Layout, Viewing
 
-real = define(
+
+
+def _part_layout(layout: Layout, first: int) -> Layout:
+    """Every other one of the numbers that complex ones are made of."""
+    return Layout(layout.shape, tuple(2 * n for n in layout.stride), 2 * layout.offset + first)
+
+
+_real = define(
     "real",
     lambda self: jnp.real(self),
     self=same,
-    doc="""The real part; a real tensor's own values.
-
-    >>> dg.real(dg.tensor([1.0 + 2.0j]))
-    tensor([1.])
-    """,
+    viewing=Viewing(
+        lambda parent, value: lax.complex(value, jnp.imag(parent)),
+        layout=lambda layout: _part_layout(layout, 0),
+    ),
 )
-
-
-def _imaginary(self: Any) -> Any:
-    if not jnp.issubdtype(self.dtype, jnp.complexfloating):
-        raise RuntimeError(
-            "imag is not implemented for tensors with non-complex dtypes. A real tensor's "
-            "imaginary part is zeros_like() of it."
-        )
-    return jnp.imag(self)
-
-
 imag = define(
     "imag",
-    _imaginary,
+    lambda self: jnp.imag(_require_complex(self)),
     self=lambda grad: 1j * grad,
-    doc="""The imaginary part; RuntimeError for a real tensor.
+    viewing=Viewing(
+        lambda parent, value: lax.complex(jnp.real(parent), value),
+        layout=lambda layout: _part_layout(layout, 1),
+    ),
+    doc="""The imaginary part, a view; RuntimeError for a real tensor.
 
     >>> dg.imag(dg.tensor([1.0 + 2.0j]))
     tensor([2.])
     """,
 )
 
-conj = define(
+
+def _require_complex(self: Any) -> Any:
+    if not jnp.issubdtype(self.dtype, jnp.complexfloating):
+        raise RuntimeError(
+            "imag is not implemented for tensors with non-complex dtypes. A real tensor's "
+            "imaginary part is zeros_like() of it."
+        )
+    return self
+
+
+_conj = define(
     "conj",
     lambda self: jnp.conj(self),
     self=lambda grad: jnp.conj(grad),
     elementwise=True,
-    doc="""The complex conjugate.
+    viewing=Viewing(lambda parent, value: jnp.conj(value), layout=lambda layout: layout),
+)
+
+
+def real(input: Any) -> Tensor:
+    """The real part, a view; a real tensor itself.
+
+    >>> dg.real(dg.tensor([1.0 + 2.0j]))
+    tensor([1.])
+    """
+    return _real(input) if _is_complex(input) else input
+
+
+def conj(input: Any) -> Tensor:
+    """The complex conjugate, a view; a real tensor itself.
 
     >>> dg.conj(dg.tensor([1.0 + 2.0j]))
     tensor([1.-2.j])
-    """,
-)
+    """
+    return _conj(input) if _is_complex(input) else input
+
+
+def _is_complex(input: Any) -> bool:
+    return not isinstance(input, Tensor) or input._cell.array.dtype.kind == "c"
+
 
 angle = define(
     "angle",
@@ -167,6 +196,12 @@ view_as_real = define(
     "view_as_real",
     _parts,
     self=lambda grad: lax.complex(grad[..., 0], grad[..., 1]),
+    viewing=Viewing(
+        lambda parent, value: lax.complex(value[..., 0], value[..., 1]),
+        layout=lambda layout: Layout(
+            (*layout.shape, 2), (*(2 * n for n in layout.stride), 1), 2 * layout.offset
+        ),
+    ),
     doc="""Real and imaginary parts in a last dim of size 2; RuntimeError for a real tensor.
 
     >>> dg.view_as_real(dg.tensor([1.0 + 2.0j]))
@@ -177,6 +212,12 @@ view_as_complex = define(
     "view_as_complex",
     _from_parts,
     self=lambda grad: jnp.stack([jnp.real(grad), jnp.imag(grad)], -1),
+    viewing=Viewing(
+        lambda parent, value: jnp.stack([jnp.real(value), jnp.imag(value)], -1),
+        layout=lambda layout: Layout(
+            layout.shape[:-1], tuple(n // 2 for n in layout.stride[:-1]), layout.offset // 2
+        ),
+    ),
     doc="""Complex numbers from a last dim of real and imaginary parts.
 
     Raises RuntimeError where that dim has not size 2, and for other dtypes than float32 and

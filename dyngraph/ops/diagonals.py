@@ -12,6 +12,7 @@ from dyngraph import dtypes
 from dyngraph.ops.operator import define
 from dyngraph.ops.shape import reshape
 from dyngraph.tensor import Tensor, canonical_dim, wrap
+from dyngraph.viewing import Viewing
 
 
 def _triangle(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,13 +60,18 @@ def diagonal_dims(ndim: int, dim1: int, dim2: int) -> tuple[int, int]:
 
 def take_diagonal(array: Any, offset: int, dim1: int, dim2: int) -> Any:
     first, second = diagonal_dims(array.ndim, dim1, dim2)
-    return jnp.diagonal(array, offset, first, second)
+    return array.diagonal(offset, first, second)
 
 
 def _put_diagonal(values: Any, shape: Sequence[int], offset: int, dim1: int, dim2: int) -> Any:
     """Zeros of `shape` with `values` on a diagonal: the adjoint of taking it."""
-    first, second = diagonal_dims(len(shape), dim1, dim2)
-    matrices = jnp.moveaxis(jnp.zeros(shape, values.dtype), (first, second), (-2, -1))
+    return _with_diagonal(jnp.zeros(shape, values.dtype), values, offset, dim1, dim2)
+
+
+def _with_diagonal(parent: Any, values: Any, offset: int, dim1: int, dim2: int) -> Any:
+    """`parent` with `values` on a diagonal."""
+    first, second = diagonal_dims(parent.ndim, dim1, dim2)
+    matrices = jnp.moveaxis(parent, (first, second), (-2, -1))
     along = np.arange(values.shape[-1])
     rows, columns = along + max(-offset, 0), along + max(offset, 0)
     return jnp.moveaxis(matrices.at[..., rows, columns].set(values), (-2, -1), (first, second))
@@ -77,6 +83,7 @@ diagonal = define(
     self=lambda grad, self_shape, offset, dim1, dim2: _put_diagonal(
         grad, self_shape, offset, dim1, dim2
     ),
+    viewing=Viewing(_with_diagonal, take_diagonal),
     doc="""The diagonal of the matrices that two dims make, as a last dim; `offset` > 0 lies above.
 
     >>> dg.diagonal(dg.tensor([[1, 2], [3, 4]]))

@@ -50,15 +50,22 @@ def getitem(input: Tensor, index: Any) -> Tensor:
     if kind is int:
         run, arguments = basic_plan(shape, (index,))
         return run(input, *arguments)
-    if kind is not tuple:
-        if isinstance(index, Tensor) and shape:
-            array = index._cell.array
-            if array.dtype.kind == "i" and array.ndim:
-                refuse_outside(index, shape[0], 0)
-                return _index_operator(1)(input, index, (0,))
-        index = (index,)
+    if kind is not tuple and isinstance(index, Tensor) and shape:
+        array = index._cell.array
+        if array.dtype.kind == "i" and array.ndim:
+            refuse_outside(index, shape[0], 0)
+            return _index_operator(1)(input, index, (0,))
+    items = basic_items(index)
+    if items is None:
+        return _getitem_advanced(input, index if kind is tuple else (index,))
+    run, arguments = basic_plan(shape, items)
+    return run(input, *arguments)
+
+
+def basic_items(index: Any) -> tuple[Any, ...] | None:
+    """An index of ints, slices, None and Ellipsis as `basic_plan` takes it; None for another."""
     items = []
-    for item in index:
+    for item in index if type(index) is tuple else (index,):
         kind = type(item)
         if kind is slice:
             start, stop, step = item.start, item.stop, item.step
@@ -73,9 +80,8 @@ def getitem(input: Tensor, index: Any) -> Tensor:
         elif kind is int or item is None or item is Ellipsis:
             items.append(item)
         else:
-            return _getitem_advanced(input, index)
-    run, arguments = basic_plan(shape, tuple(items))
-    return run(input, *arguments)
+            return None
+    return tuple(items)
 
 
 def _slice_int(value: Any) -> int | None:
@@ -249,7 +255,7 @@ def _index_operator(count: int) -> Callable[..., Any]:
 
 
 @functools.cache
-def _index_put_operator(count: int, *, accumulate: bool) -> Callable[..., Any]:
+def index_put_operator(count: int, *, accumulate: bool) -> Callable[..., Any]:
     """Writes at `count` arrays of positions."""
     names = [f"index{i}" for i in range(count)]
 
@@ -307,7 +313,7 @@ def index_put(
             "index_put() takes arrays of positions, masks, and None for a whole dim, with at least "
             "one array. Write slices as x[...] = values."
         )
-    return _index_put_operator(len(arrays), accumulate=bool(accumulate))(
+    return index_put_operator(len(arrays), accumulate=bool(accumulate))(
         input, values, *arrays, dims
     )
 

@@ -22,6 +22,8 @@ from typing import Any
 
 from dyngraph.dispatch import write_dispatcher
 from dyngraph.kernels import OperatorSpec, Rule
+from dyngraph.viewing import Viewing
+from dyngraph.views import as_view, as_views
 
 OPERATORS: dict[str, Callable[..., Any]] = {}
 """Every operator by name."""
@@ -40,6 +42,8 @@ def define(
     differentiable: bool = True,
     node: str | None = None,
     elementwise: bool = False,
+    passes_on: bool = False,
+    viewing: Viewing | None = None,
     doc: str = "",
     **rules: Rule | None,
 ) -> Callable[..., Any]:
@@ -48,8 +52,9 @@ def define(
     `signature` gives the public parameters where their order or defaults differ from `function`'s.
     `outputs` names the outputs of a function that returns a tuple, `returns` the named tuple that
     carries them. `elementwise=True` says that the output has the shape and dtype of the one input,
-    which makes recording it cheaper. `differentiable=False` is for functions without a gradient:
-    nothing is recorded. Raises TypeError for a rule that names what it can't have.
+    which makes recording it cheaper. `passes_on=True` says that the output is the first input, so
+    that no kernel runs. `viewing` makes the result a view: it says how to write back to the input.
+    `differentiable=False` is for functions without a gradient: nothing is recorded. Raises TypeError for a rule that names what it can't have.
     """
     parameters = inspect.signature(function).parameters.values()
     inputs = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
@@ -63,6 +68,8 @@ def define(
         outputs=outputs,
         node_name=node,
         elementwise=elementwise,
+        passes_on=passes_on,
+        viewing=viewing,
     )
     text, defaults, prologue = _public_signature(
         signature, [*inputs, *statics], [p.name for p in statics]
@@ -71,7 +78,7 @@ def define(
     run = write_dispatcher(
         spec,
         text,
-        {**defaults, "UNSET": UNSET, "missing": missing},
+        {**defaults, **_NAMES},
         prologue=prologue,
         differentiable=differentiable,
         optional=[p.name for p in inputs if p.default is None],
@@ -129,3 +136,6 @@ def _public_signature(
 def missing(where: str, parameter: str) -> None:
     """Raises as Python does for an argument that was left out."""
     raise TypeError(f"{where}() missing 1 required positional argument: '{parameter}'")
+
+
+_NAMES = {"UNSET": UNSET, "as_view": as_view, "as_views": as_views, "missing": missing}

@@ -12,9 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from dyngraph.dispatch import scalar_array
 from dyngraph.ops.arguments import as_ints
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor, canonical_dim
+from dyngraph.viewing import Viewing
 
 
 def _cut(array: Any, sizes: Sequence[int], axis: int) -> tuple[Any, ...]:
@@ -68,9 +70,11 @@ def _chunk(self: Any, *, chunks: int, dim: int) -> tuple[Any, ...]:
     axis = _split_dim("chunk", self, dim)
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    length = self.shape[axis]
-    sizes = _equal_parts(length, -(-length // chunks)) if length else [0] * chunks
-    return _cut(self, sizes, axis)
+    return _cut(self, _chunk_sizes(self.shape[axis], chunks), axis)
+
+
+def _chunk_sizes(length: int, chunks: int) -> list[int]:
+    return _equal_parts(length, -(-length // chunks)) if length else [0] * chunks
 
 
 def _joined(grads: Any, dim: int) -> Any:
@@ -78,8 +82,33 @@ def _joined(grads: Any, dim: int) -> Any:
     return jnp.concatenate(grads, dim)
 
 
-_split_equally = define("split", _split, outputs=(), self=_joined)
-_split_by_sizes = define("split_with_sizes", _split_with_sizes, outputs=(), self=_joined)
+def _pieces(sizes: Sequence[int], dim: int, ndim: int) -> list[Any]:
+    """Parts of the given sizes as views."""
+    stops = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    axis = canonical_dim(dim, ndim)
+    return [
+        (_narrow, (scalar_array(stop - n),), (n, axis)) for n, stop in zip(sizes, stops, strict=True)
+    ]
+
+
+_split_equally = define(
+    "split",
+    _split,
+    outputs=(),
+    self=_joined,
+    viewing=Viewing(
+        pieces=lambda own, split_size, dim: _pieces(
+            _equal_parts(own[dim], max(split_size, 1)), dim, len(own)
+        )
+    ),
+)
+_split_by_sizes = define(
+    "split_with_sizes",
+    _split_with_sizes,
+    outputs=(),
+    self=_joined,
+    viewing=Viewing(pieces=lambda own, split_sizes, dim: _pieces(split_sizes, dim, len(own))),
+)
 
 
 def split(
@@ -115,6 +144,9 @@ chunk = define(
     node="SplitBackward0",
     outputs=(),
     self=_joined,
+    viewing=Viewing(
+        pieces=lambda own, chunks, dim: _pieces(_chunk_sizes(own[dim], chunks), dim, len(own))
+    ),
     doc="""At most `chunks` parts of one size along `dim`, the last one smaller; all have one node.
 
     >>> dg.chunk(dg.tensor([1, 2, 3]), 2)
@@ -123,10 +155,21 @@ chunk = define(
 )
 
 
-def _tensor_split(self: Any, *, indices_or_sections: Any, dim: int) -> tuple[Any, ...]:
-    axis = _split_dim("tensor_split", self, dim)
-    length = self.shape[axis]
-    if isinstance(indices_or_sections, tuple):
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts along `dim`: that many, as equal as they can be, or cut before the listed indices.
+
+    Each part has a node of its own. Raises RuntimeError for less than one section.
+
+    >>> dg.tensor_split(dg.tensor([1, 2, 3]), 2)
+    (tensor([1, 2]), tensor([3]))
+    >>> dg.tensor_split(dg.tensor([1, 2, 3]), (1,))
+    (tensor([1]), tensor([2, 3]))
+    """
+    if hasattr(indices_or_sections, "ndim"):
+        indices_or_sections = np.asarray(indices_or_sections).tolist()
+    axis = _split_dim("tensor_split", input, dim)
+    length = input.shape[axis]
+    if isinstance(indices_or_sections, (tuple, list)):
         stops = [*as_ints(indices_or_sections), length]
     else:
         (sections,) = as_ints(indices_or_sections)
@@ -137,24 +180,8 @@ def _tensor_split(self: Any, *, indices_or_sections: Any, dim: int) -> tuple[Any
     parts = []
     for start, stop in zip([0, *stops], stops, strict=False):
         low, high, _ = slice(start, stop).indices(length)
-        parts.append(lax.slice_in_dim(self, low, max(low, high), axis=axis))
+        parts.append(_narrow(input, low, max(high - low, 0), axis))
     return tuple(parts)
-
-
-_tensor_split_at = define("tensor_split", _tensor_split, node="SliceBackward0", outputs=())
-
-
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts along `dim`: that many, as equal as they can be, or cut before the listed indices.
-
-    >>> dg.tensor_split(dg.tensor([1, 2, 3]), 2)
-    (tensor([1, 2]), tensor([3]))
-    >>> dg.tensor_split(dg.tensor([1, 2, 3]), (1,))
-    (tensor([1]), tensor([2, 3]))
-    """
-    if hasattr(indices_or_sections, "ndim"):
-        indices_or_sections = np.asarray(indices_or_sections).tolist()
-    return _tensor_split_at(input, indices_or_sections, dim)
 
 
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
@@ -206,6 +233,11 @@ unbind = define(
     _unbind,
     outputs=(),
     self=lambda grads, dim: jnp.stack(grads, dim),
+    viewing=Viewing(
+        pieces=lambda own, dim: [
+            (_select, (scalar_array(i),), (canonical_dim(dim, len(own)),)) for i in range(own[dim])
+        ]
+    ),
     doc="""The slices along `dim`, without that dim; all have one node, with one output for each.
 
     >>> dg.unbind(dg.tensor([[1, 2], [3, 4]]))
@@ -222,6 +254,14 @@ _narrow = define(
     self=lambda grad, start, self_shape, dim: lax.dynamic_update_slice_in_dim(
         jnp.zeros(self_shape, grad.dtype), grad, start, dim
     ),
+    viewing=Viewing(
+        lambda parent, value, start, length, dim: lax.dynamic_update_slice_in_dim(
+            parent, value, start, dim
+        ),
+        lambda array, start, length, dim: array[
+            (slice(None),) * dim + (slice(int(start), int(start) + length),)
+        ],
+    ),
 )
 _select = define(
     "select",
@@ -229,6 +269,12 @@ _select = define(
     index=None,
     self=lambda grad, index, self_shape, dim: lax.dynamic_update_index_in_dim(
         jnp.zeros(self_shape, grad.dtype), grad, index, dim
+    ),
+    viewing=Viewing(
+        lambda parent, value, index, dim: lax.dynamic_update_index_in_dim(
+            parent, value, index, dim
+        ),
+        lambda array, index, dim: array[(slice(None),) * dim + (int(index),)],
     ),
 )
 
@@ -293,9 +339,18 @@ def _unfold(self: Any, *, dimension: int, size: int, step: int) -> Any:
     return windows if self.ndim else windows[0]
 
 
+def _windows(array: np.ndarray, dimension: int, size: int, step: int) -> np.ndarray:
+    if not array.ndim:
+        return np.broadcast_to(array, (size,))
+    axis = canonical_dim(dimension, array.ndim)
+    windows = np.lib.stride_tricks.sliding_window_view(array, size, axis)
+    return windows[(slice(None),) * axis + (slice(None, None, step),)]
+
+
 unfold = define(
     "unfold",
     _unfold,
+    viewing=Viewing(strided=_windows),
     doc="""Windows of `size` along a dim, one every `step`: they become a last dim.
 
     >>> dg.tensor([1, 2, 3, 4]).unfold(0, 2, 1)

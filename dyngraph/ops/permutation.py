@@ -14,19 +14,21 @@ from dyngraph.ops import complexes
 from dyngraph.ops.arguments import as_ints, distinct_dims
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor, canonical_dim
+from dyngraph.viewing import Viewing
 
 # --- dims in another order --------------------------------------------------------------------
 
 
 def _swap(array: Any, dim0: int, dim1: int) -> Any:
     first, second = canonical_dim(dim0, array.ndim), canonical_dim(dim1, array.ndim)
-    return jnp.swapaxes(array, first, second) if array.ndim else array
+    return array.swapaxes(first, second) if array.ndim else array
 
 
 transpose = define(
     "transpose",
     lambda self, *, dim0, dim1: _swap(self, dim0, dim1),
     self=_swap,
+    viewing=Viewing(lambda parent, value, dim0, dim1: _swap(value, dim0, dim1), _swap),
     doc="""With two dims exchanged.
 
     >>> dg.ones(2, 3, 4).transpose(0, -1).shape
@@ -59,11 +61,20 @@ def _permutation(dims: Any, ndim: int) -> tuple[int, ...]:
     return order
 
 
+def _permuted(array: Any, dims: Any) -> Any:
+    return array.transpose(_permutation(dims, array.ndim))
+
+
+def _permuted_back(array: Any, dims: Any) -> Any:
+    return array.transpose(tuple(np.argsort(_permutation(dims, array.ndim)).tolist()))
+
+
 permute = define(
     "permute",
-    lambda self, *, dims: jnp.transpose(self, _permutation(dims, self.ndim)),
+    lambda self, *, dims: _permuted(self, dims),
     signature="self, *dims",
-    self=lambda grad, dims: jnp.transpose(grad, tuple(np.argsort(_permutation(dims, grad.ndim)))),
+    self=_permuted_back,
+    viewing=Viewing(lambda parent, value, dims: _permuted_back(value, dims), _permuted),
     doc="""The dims in another order: the result's dim i is the input's dim `dims[i]`.
 
     Raises RuntimeError unless each dim is named once.
@@ -87,7 +98,8 @@ def _moved(array: Any, source: Any, destination: Any) -> Any:
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(as_ints(dims))})")
     if not array.ndim:
         return array
-    return jnp.moveaxis(array, as_ints(source), as_ints(destination))
+    move = np.moveaxis if isinstance(array, np.ndarray) else jnp.moveaxis
+    return move(array, as_ints(source), as_ints(destination))
 
 
 movedim = define(
@@ -95,6 +107,9 @@ movedim = define(
     lambda self, *, source, destination: _moved(self, source, destination),
     node="PermuteBackward0",
     self=lambda grad, source, destination: _moved(grad, destination, source),
+    viewing=Viewing(
+        lambda parent, value, source, destination: _moved(value, destination, source), _moved
+    ),
     doc="""With the dims `source` at the places `destination`; the others keep their order.
 
     >>> dg.ones(2, 3, 4).movedim(0, -1).shape
@@ -121,6 +136,7 @@ t = define(
     "t",
     _transposed_matrix,
     self=lambda grad: grad.T,
+    viewing=Viewing(lambda parent, value: value.T, lambda array: array.T),
     doc="""The transpose of a matrix; tensors of fewer dims stay as they are.
 
     >>> dg.ones(2, 3).t().shape

@@ -16,6 +16,8 @@ from dyngraph.ops.host_values import array_of, outside
 from dyngraph.ops.operator import define
 from dyngraph.ops.rules import zero_gradient
 from dyngraph.tensor import Tensor, canonical_dim
+from dyngraph.viewing import Layout, Viewing
+from dyngraph.views import whole_memory
 
 
 def _check_part(where: str, src: Any, shape: Sequence[int]) -> None:
@@ -179,21 +181,36 @@ def _from_strided(grad: Any, self_shape: Any, size: Any, stride: Any, storage_of
     return flat.at[places].add(grad).reshape(self_shape)
 
 
-as_strided = define(
+_strided = define(
     "as_strided",
     _as_strided,
     self=_from_strided,
-    doc="""The elements at `storage_offset + i * stride[0] + j * stride[1] + ...`, in row order.
+    viewing=Viewing(
+        layout=lambda layout, size, stride, storage_offset: Layout(
+            size, stride, storage_offset or 0
+        )
+    ),
+)
 
-    The positions are those of a contiguous tensor. Elements that show several times add up in the
-    gradient. Raises RuntimeError for positions outside of the tensor.
+
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """The elements at `storage_offset + i * stride[0] + j * stride[1] + ...` of the memory.
+
+    A view, of all the memory that `input` is a view of; where `storage_offset` is not given,
+    it is that of `input`. Elements that show several times add up in the gradient. Raises
+    RuntimeError for positions outside of the memory.
 
     >>> dg.as_strided(dg.arange(4), (3, 2), (1, 1))
     tensor([[0, 1],
             [1, 2],
             [2, 3]])
-    """,
-)
+    """
+    view = input._view if isinstance(input, Tensor) else None
+    if view is not None:
+        if storage_offset is None:
+            storage_offset = view.layout().offset
+        input = whole_memory(input)
+    return _strided(input, as_ints(size), as_ints(stride), storage_offset)
 
 
 def _over_strided(

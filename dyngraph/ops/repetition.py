@@ -14,9 +14,11 @@ from dyngraph.ops.arguments import as_ints
 from dyngraph.ops.operator import define
 from dyngraph.ops.shape import reshape
 from dyngraph.tensor import Size, Tensor, canonical_dim
+from dyngraph.viewing import Viewing
 
 
-def _expand(self: Any, *, size: Any) -> Any:
+def _expanded(self: Any, size: Any) -> list[int]:
+    """The shape that `self` is stretched to."""
     wanted = as_ints(size)
     new = len(wanted) - self.ndim
     if new < 0:
@@ -40,14 +42,15 @@ def _expand(self: Any, *, size: Any) -> Any:
                 f"{list(self.shape)}"
             )
         sizes.append(own if n == -1 else n)
-    return jnp.broadcast_to(self, sizes)
+    return sizes
 
 
 expand = define(
     "expand",
-    _expand,
+    lambda self, *, size: jnp.broadcast_to(self, _expanded(self, size)),
     signature="self, *size",
     self=same,
+    viewing=Viewing(strided=lambda array, size: np.broadcast_to(array, _expanded(array, size))),
     doc="""Dims of length 1 stretched to `size`, and new ones in front; -1 leaves a dim as it is.
 
     Raises RuntimeError for a dim of another length.

@@ -1,0 +1,332 @@
+"""In-place forms, `op_`, of the operators: each is its operator, written back.
+
+See Note [Writing is computing and putting back].
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from dyngraph import dtypes
+from dyngraph.dispatch import lift
+from dyngraph.errors import InPlaceError
+from dyngraph.ops.basic_indexing import basic_plan
+from dyngraph.ops.conversion import convert
+from dyngraph.ops.factory_arguments import read_size
+from dyngraph.ops.filled import zeros
+from dyngraph.ops.indexing import basic_items, index_put_operator, split_index
+from dyngraph.ops.joining import cat
+from dyngraph.ops.masks import masked_fill
+from dyngraph.ops.operator import UNSET
+from dyngraph.ops.permutation import swapaxes, swapdims, t, transpose
+from dyngraph.ops.placing import as_strided, fill
+from dyngraph.ops.repetition import expand
+from dyngraph.ops.shape import squeeze, unsqueeze
+from dyngraph.storage import Storage
+from dyngraph.tensor import Tensor, new_tensor, wrap
+from dyngraph.viewing import contiguous_stride
+from dyngraph.views import assign, assign_part, lazy_view, overwritten, snapshot, turn
+
+FORMS: dict[str, str] = {
+    "arithmetic": "abs absolute add addcdiv addcmul copysign div divide floor_divide fmod lerp mul "
+    "multiply neg negative remainder sgn sign sub subtract true_divide",
+    "trigonometry": "acos acosh arccos arccosh arcsin arcsinh arctan2 arctan arctanh asin asinh atan2 "
+    "atan atanh cos cosh deg2rad rad2deg sin sinh tan tanh",
+    "affine": "addbmm addmm addmv addr baddbmm",
+    "comparison": "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
+    "bitwise_xor eq ge greater greater_equal gt le less less_equal logical_and "
+    "logical_not logical_or logical_xor lt ne not_equal",
+    "rounding": "ceil fix floor frac ldexp nextafter round trunc",
+    "choosing": "clamp clamp_max clamp_min clip nan_to_num",
+    "complexes": "conj_physical",
+    "scans": "cumprod cumsum",
+    "special": "digamma erf erfc erfinv lgamma logit sinc",
+    "powers": "exp2 exp expm1 float_power hypot log10 log1p log2 log pow reciprocal rsqrt sqrt "
+    "square xlogy",
+    "gamma_functions": "i0 igamma igammac mvlgamma polygamma",
+    "slices": "index_add index_copy index_fill index_reduce",
+    "indexing": "index_put",
+    "masks": "masked_fill masked_scatter",
+    "placing": "put",
+    "activation": "relu sigmoid",
+    "norms": "renorm",
+    "scattering": "scatter scatter_add scatter_reduce",
+    "diagonals": "tril triu",
+}
+"""The operators that have an in-place form, by the file that they are in."""
+
+
+def in_place(function: Callable[..., Any], doc: str = "") -> Callable[..., Tensor]:
+    """The in-place form of an operator."""
+    name = f"{function.__name__}_"
+
+    def run(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return assign(input, function(snapshot(input), *args, **kwargs), name)
+
+    run.__name__ = run.__qualname__ = name
+    run.__module__ = __name__
+    run.__doc__ = doc or f"`{function.__name__}`, written to the tensor itself."
+    return run
+
+
+def _turning(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The in-place form of an operator that shows the same memory in another shape."""
+
+    def run(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return turn(input, function(input, *args, **kwargs))
+
+    run.__name__ = run.__qualname__ = f"{function.__name__}_"
+    run.__module__ = __name__
+    run.__doc__ = f"`{function.__name__}` of the tensor itself: its shape changes, no value does."
+    return run
+
+
+squeeze_, unsqueeze_ = _turning(squeeze), _turning(unsqueeze)
+t_, transpose_ = _turning(t), _turning(transpose)
+swapaxes_, swapdims_ = _turning(swapaxes), _turning(swapdims)
+as_strided_ = _turning(as_strided)
+
+
+# --- whole values -----------------------------------------------------------------------------
+
+
+def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Writes the values of `src`, broadcast and in the tensor's own dtype and place.
+
+    >>> dg.zeros(2, 2).copy_(dg.tensor([1, 2]))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    if not isinstance(src, Tensor):
+        raise TypeError(
+            f"copy_(): argument 'src' must be Tensor, not {type(src).__name__}. Wrap it by "
+            "dg.tensor(...), or use fill_() for a number."
+        )
+    if src.ndim > input.ndim:
+        raise InPlaceError.shape("copy_", tuple(input.shape), tuple(src.shape))
+    if src.device != input.device:
+        src = convert(src, None, input.device)
+    return assign(input, overwritten(snapshot(input), src), "copy_")
+
+
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Writes a number, or a tensor without dims, to every element.
+
+    >>> dg.zeros(2).fill_(3)
+    tensor([3., 3.])
+    """
+    return assign(input, fill(snapshot(input), value), "fill_")
+
+
+def zero_(input: Tensor) -> Tensor:
+    """Writes 0 to every element.
+
+    >>> dg.ones(2).zero_()
+    tensor([0., 0.])
+    """
+    return fill_(input, 0)
+
+
+def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Writes a number to the main diagonal; with `wrap` the diagonal of a tall matrix starts again.
+
+    Raises RuntimeError for tensors of fewer than two dims, and of more where the dims differ.
+
+    >>> dg.zeros(2, 2).fill_diagonal_(1.0)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    shape = tuple(input.shape)
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    step = sum(contiguous_stride(shape))
+    places = np.arange(0, int(np.prod(shape)), step)
+    if len(shape) == 2 and not wrap:
+        places = places[: min(shape)]
+    rows = np.unravel_index(places, shape)
+    setitem(input, tuple(rows), fill_value)
+    return input
+
+
+def setitem(input: Tensor, index: Any, value: Any) -> None:
+    """`input[index] = value`: a number, or what broadcasts to `input[index]`, cast to its dtype.
+
+    Index arrays and masks may stand beside ints, slices, None and Ellipsis. Raises IndexError for
+    an index out of bounds, RuntimeError for a value that does not fit.
+
+    >>> x = dg.zeros(2, 3)
+    >>> x[0, 1:] = dg.tensor([1.0, 2.0])
+    >>> x[x == 0] = -1
+    >>> x
+    tensor([[-1.,  1.,  2.],
+            [-1., -1., -1.]])
+    """
+    if not isinstance(value, Tensor):
+        if isinstance(value, (list, tuple, str)) or value is None:
+            raise TypeError(
+                f"can't assign a {type(value).__name__} to a tensor of {input.dtype}. Make it a "
+                "tensor by dg.tensor(...)."
+            )
+        value = new_tensor(Storage(lift(value, "__setitem__", "value")))
+    elif value.ndim and value.device != input.device:
+        value = convert(value, None, input.device)
+    items = basic_items(index)
+    if items is None:
+        _put_at(input, index if type(index) is tuple else (index,), value)
+        return
+    run, arguments = basic_plan(input._cell.array.shape, items)
+    assign_part(lazy_view(input, _step(run, arguments)), value)
+
+
+def _step(run: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """The step of a view that `run` would show with these arguments."""
+    count = len(run.spec.inputs) - 1  # type: ignore[attr-defined]
+    others = tuple(a._cell.array for a in arguments[:count])
+    return run.table.find(arguments[count:]), others  # type: ignore[attr-defined]
+
+
+def _put_at(input: Tensor, index: tuple[Any, ...], value: Tensor) -> None:
+    """Writes at an index with arrays or masks in it."""
+    (first, *more) = index
+    if not more and not value.ndim and isinstance(first, Tensor) and first.shape == input.shape:
+        if first.dtype == dtypes.bool and input.ndim:
+            assign(input, masked_fill(snapshot(input), first, value), "index_put_")
+            return
+    shape = input._cell.array.shape
+    basic, arrays, dims = split_index(shape, index)
+    part = input
+    if basic is not None:
+        run, arguments = basic_plan(shape, basic)
+        if not arrays:
+            assign_part(lazy_view(input, _step(run, arguments)), value)
+            return
+        part = run(input, *arguments)
+    if not arrays:
+        assign(input, overwritten(snapshot(input), value), "copy_")
+        return
+    put = index_put_operator(len(arrays), accumulate=False)
+    assign(part, put(snapshot(part), value, *arrays, dims), "index_put_")
+
+
+# --- memory of another size -------------------------------------------------------------------
+
+
+def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
+    """Makes the tensor show the first elements of its memory in another shape.
+
+    Where the memory is too short, it is replaced by a longer one with zeros at the end, which no
+    view may share. Raises RuntimeError for a tensor that requires grad.
+
+    >>> dg.tensor([1, 2, 3, 4]).resize_(2)
+    tensor([1, 2])
+    """
+    if input.requires_grad:
+        raise RuntimeError(
+            "cannot resize variables that require grad. Use reshape(), or write under no_grad() to "
+            "a detach() of it."
+        )
+    shape = read_size("resize_", size, UNSET)
+    if shape == input._cell.array.shape:
+        return input
+    count, root = int(np.prod(shape)), input._cell if input._view is None else input._view.root
+    if count <= root.array.size:
+        return turn(input, as_strided(input, shape, contiguous_stride(shape)))
+    if root.views:
+        raise RuntimeError(
+            f"resize_(): {count} elements do not fit the memory of {root.array.size}, which other "
+            "tensors share. Make a new tensor, and copy_() the elements there."
+        )
+    flat = input.detach().reshape(-1)
+    longer = cat([flat, zeros(count - flat.numel(), dtype=input.dtype, device=input.device)])
+    input._cell.write(longer.reshape(shape)._cell.array)
+    return input
+
+
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """`resize_` to the shape of another tensor."""
+    return resize_(input, the_template.shape)
+
+
+# --- Python functions -------------------------------------------------------------------------
+
+
+def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replaces each element by `callable` of it, in Python: slow, for tensors without gradient.
+
+    >>> dg.tensor([1.0, 2.0]).apply_(lambda v: v * 10)
+    tensor([10., 20.])
+    """
+    return _mapped("apply_", input, (), callable)
+
+
+def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replaces each element by `callable` of it and of the other tensor's, in Python.
+
+    >>> dg.tensor([1.0, 2.0]).map_(dg.tensor([3.0, 4.0]), lambda a, b: a * b)
+    tensor([3., 8.])
+    """
+    return _mapped("map_", input, (tensor,), callable)
+
+
+def map2_(
+    input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]
+) -> Tensor:
+    """Replaces each element by `callable` of it and of two other tensors', in Python."""
+    return _mapped("map2_", input, (x, y), callable)
+
+
+def _mapped(
+    name: str, input: Tensor, others: tuple[Tensor, ...], function: Callable[..., Any]
+) -> Tensor:
+    if input.requires_grad or any(t.requires_grad for t in others):
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
+            "instead."
+        )
+    shape = tuple(input.shape)
+    lists = [expand(t, shape).reshape(-1).tolist() for t in (input, *others)]
+    values = np.array([function(*row) for row in zip(*lists, strict=True)])
+    dtype = input.dtype.dtype
+    made = wrap(jnp.asarray(values.astype(dtype).reshape(shape)))
+    return assign(input, made, name)
+
+
+def share_memory_(input: Tensor) -> Tensor:
+    """The tensor itself: processes do not share JAX's arrays."""
+    return input
+
+
+for _family, _names in FORMS.items():
+    _module = importlib.import_module(f"dyngraph.ops.{_family}")
+    for _name in _names.split():
+        globals()[f"{_name}_"] = in_place(getattr(_module, _name))
+
+__all__: list[str] = []
+METHODS = (
+    *(f"{name}_" for names in FORMS.values() for name in names.split()),
+    "apply_",
+    "as_strided_",
+    "copy_",
+    "fill_",
+    "fill_diagonal_",
+    "map2_",
+    "map_",
+    "resize_",
+    "resize_as_",
+    "share_memory_",
+    "squeeze_",
+    "swapaxes_",
+    "swapdims_",
+    "t_",
+    "transpose_",
+    "unsqueeze_",
+    "zero_",
+)
+"""The methods of Tensor that this file has."""
