@@ -95,6 +95,9 @@ def untyped_storage(input: Tensor) -> UntypedStorage:
     return UntypedStorage(_root(input))
 
 
+storage = untyped_storage
+
+
 def data_ptr(input: Tensor) -> int:
     """A number that tells where the first element is: two views that begin there have the same.
 
@@ -207,6 +210,7 @@ METHODS = (
     "is_contiguous",
     "is_set_to",
     "set_",
+    "storage",
     "storage_offset",
     "stride",
     "untyped_storage",
