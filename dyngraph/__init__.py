@@ -66,12 +66,8 @@ from dyngraph.modes import (
 )
 from dyngraph.ops.activation import (
     celu as celu,
-    hardshrink as hardshrink,
-    prelu as prelu,
-    relu as relu,
     selu as selu,
     sigmoid as sigmoid,
-    threshold as threshold,
 )
 from dyngraph.ops.affine import (
     addbmm as addbmm,
@@ -111,6 +107,10 @@ from dyngraph.ops.cells import (
     lstm_cell as lstm_cell,
     rnn_relu_cell as rnn_relu_cell,
     rnn_tanh_cell as rnn_tanh_cell,
+)
+from dyngraph.ops.channel_normalization import (
+    group_norm as group_norm,
+    native_group_norm as native_group_norm,
 )
 from dyngraph.ops.choosing import (
     clamp as clamp,
@@ -207,13 +207,7 @@ from dyngraph.ops.copies import (
     view_copy as view_copy,
 )
 from dyngraph.ops.decompositions import (
-    cholesky as cholesky,
-    cholesky_inverse as cholesky_inverse,
-    cholesky_solve as cholesky_solve,
     geqrf as geqrf,
-    lu as lu,
-    lu_solve as lu_solve,
-    lu_unpack as lu_unpack,
     orgqr as orgqr,
     ormqr as ormqr,
     pinverse as pinverse,
@@ -258,6 +252,14 @@ from dyngraph.ops.extremes import (
     argmin as argmin,
     max as max,
     min as min,
+)
+from dyngraph.ops.factorizations import (
+    cholesky as cholesky,
+    cholesky_inverse as cholesky_inverse,
+    cholesky_solve as cholesky_solve,
+    lu as lu,
+    lu_solve as lu_solve,
+    lu_unpack as lu_unpack,
 )
 from dyngraph.ops.filled import (
     empty as empty,
@@ -325,7 +327,11 @@ from dyngraph.ops.matrices import (
     matrix_exp as matrix_exp,
     matrix_power as matrix_power,
     slogdet as slogdet,
-    triangular_solve as triangular_solve,
+)
+from dyngraph.ops.max_pooling import (
+    max_pool1d as max_pool1d,
+    max_pool2d as max_pool2d,
+    max_pool3d as max_pool3d,
 )
 from dyngraph.ops.moments import (
     corrcoef as corrcoef,
@@ -336,9 +342,7 @@ from dyngraph.ops.moments import (
     var_mean as var_mean,
 )
 from dyngraph.ops.normalization import (
-    group_norm as group_norm,
     layer_norm as layer_norm,
-    native_group_norm as native_group_norm,
     native_layer_norm as native_layer_norm,
     rms_norm as rms_norm,
 )
@@ -383,6 +387,12 @@ from dyngraph.ops.permutation import (
     t as t,
     transpose as transpose,
 )
+from dyngraph.ops.piecewise_linear import (
+    hardshrink as hardshrink,
+    prelu as prelu,
+    relu as relu,
+    threshold as threshold,
+)
 from dyngraph.ops.placing import (
     as_strided as as_strided,
     as_strided_scatter as as_strided_scatter,
@@ -395,9 +405,6 @@ from dyngraph.ops.placing import (
 from dyngraph.ops.pooling import (
     adaptive_avg_pool1d as adaptive_avg_pool1d,
     avg_pool1d as avg_pool1d,
-    max_pool1d as max_pool1d,
-    max_pool2d as max_pool2d,
-    max_pool3d as max_pool3d,
 )
 from dyngraph.ops.powers import (
     exp as exp,
@@ -546,6 +553,9 @@ from dyngraph.ops.special import (
     lgamma as lgamma,
     logit as logit,
     sinc as sinc,
+)
+from dyngraph.ops.triangular import (
+    triangular_solve as triangular_solve,
 )
 from dyngraph.ops.trigonometry import (
     acos as acos,

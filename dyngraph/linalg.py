@@ -17,6 +17,7 @@ from dyngraph.ops import (
     decompositions,
     diagonals,
     extremes,
+    factorizations,
     matrices,
     permutation,
     reduction,
@@ -24,9 +25,7 @@ from dyngraph.ops import (
 )
 from dyngraph.ops.arguments import as_ints
 from dyngraph.ops.decompositions import (
-    cholesky_ex as cholesky_ex,
     householder_product as householder_product,
-    lu_factor_ex as lu_factor_ex,
     pinv as pinv,
     svdvals as svdvals,
 )
@@ -36,6 +35,10 @@ from dyngraph.ops.eigenvalues import (
     eigvals as eigvals,
     eigvalsh as eigvalsh,
 )
+from dyngraph.ops.factorizations import (
+    cholesky_ex as cholesky_ex,
+    lu_factor_ex as lu_factor_ex,
+)
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.matrices import (
     det as det,
@@ -44,16 +47,16 @@ from dyngraph.ops.matrices import (
     matrix_power as matrix_power,
     multi_dot as multi_dot,
     slogdet as slogdet,
-    solve_triangular as solve_triangular,
 )
 from dyngraph.ops.norms import vector_norm as vector_norm
 from dyngraph.ops.operator import define
 from dyngraph.ops.products import matmul as matmul
 from dyngraph.ops.solving import lstsq as lstsq, solve as solve, solve_ex as solve_ex
+from dyngraph.ops.triangular import solve_triangular as solve_triangular
 from dyngraph.tensor import Tensor, canonical_dim
 
 inv = matrices.inverse
-lu_solve = decompositions.lu_solve_factors
+lu_solve = factorizations.lu_solve_factors
 
 # --- decompositions ---------------------------------------------------------------------------
 
@@ -67,7 +70,7 @@ def cholesky(A: Any, *, upper: bool = False) -> Tensor:
     tensor([[2., 0.],
             [1., 2.]])
     """
-    return decompositions.cholesky(A, upper)
+    return factorizations.cholesky(A, upper)
 
 
 def lu_factor(A: Any, *, pivot: bool = True) -> Any:
@@ -98,7 +101,7 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
             [0., 1.]])
     """
     result = lu_factor_ex(A, pivot=pivot)
-    return decompositions.lu_unpack(result.LU, result.pivots)
+    return factorizations.lu_unpack(result.LU, result.pivots)
 
 
 def qr(A: Any, mode: str = "reduced") -> Any:

@@ -24,14 +24,16 @@ from dyngraph.ops import (
 from dyngraph.tensor import Tensor
 
 FAMILIES = """
-    arithmetic powers trigonometry special rounding complexes choosing comparison activation
+    arithmetic powers trigonometry special rounding complexes choosing comparison
+    activation piecewise_linear
     reduction extremes quantiles moments norms scans softmaxes
     shape permutation repetition joining parts diagonals padding
     indexing gathering scattering slices masks sorting searching
-    products affine contractions embeddings dropouts normalization attention losses class_losses
-    placing differences distances copies gamma_functions matrices decompositions fourier
-    convolution pooling resampling patches margin_losses sequence_losses cells
-    masked_reductions
+    products affine contractions embeddings dropouts normalization channel_normalization
+    attention losses class_losses
+    placing differences distances copies gamma_functions matrices triangular factorizations
+    decompositions fourier convolution pooling max_pooling resampling patches
+    margin_losses sequence_losses cells masked_reductions
     conversion from_data filled ranges random distributions
     memory in_place random_in_place
 """.split()

@@ -15,6 +15,12 @@ import numpy as np
 _random = np.random.default_rng(20)
 
 
+def restart(name: str) -> None:
+    """Makes the draws that follow those of this name, whatever was drawn before."""
+    global _random
+    _random = np.random.default_rng(list(name.encode()))
+
+
 def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
     """Draws from a normal distribution, as float32."""
     return (scale * _random.standard_normal(shape)).astype(np.float32)
@@ -50,6 +56,28 @@ def booleans(*shape: int) -> np.ndarray:
 def complex_normal(*shape: int) -> np.ndarray:
     """Draws of complex64."""
     return (normal(*shape) + 1j * normal(*shape)).astype(np.complex64)
+
+
+def square(*shape: int) -> np.ndarray:
+    """Square matrices far from singular ones; the last number is their size."""
+    return normal(*shape, shape[-1], scale=0.5) + 2 * np.eye(shape[-1], dtype=np.float32)
+
+
+def complex_square(n: int) -> np.ndarray:
+    """A complex matrix far from a singular one."""
+    return complex_normal(n, n) + np.complex64(3) * np.eye(n, dtype=np.complex64)
+
+
+def definite(*shape: int) -> np.ndarray:
+    """Positive-definite matrices; the last number is their size."""
+    a = normal(*shape, shape[-1])
+    return a @ np.swapaxes(a, -1, -2) + np.eye(shape[-1], dtype=np.float32)
+
+
+def hermitian(n: int) -> np.ndarray:
+    """A positive-definite Hermitian matrix."""
+    a = complex_normal(n, n)
+    return a @ a.conj().T + np.eye(n, dtype=np.complex64)
 
 
 @dataclass(frozen=True)

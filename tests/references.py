@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 
 def varargs(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,3 +57,59 @@ def by_channel(x: Any, weight: Any = None, bias: Any = None) -> Any:
         return None if p is None else p.reshape(-1, *[1] * (x.ndim - 2))
 
     return scaled(x, shape(weight), shape(bias))
+
+
+def standard(x: Any, axes: Any, eps: float = 1e-5) -> Any:
+    """Mean 0 and deviation 1 along axes."""
+    return (x - x.mean(axes, keepdims=True)) / jnp.sqrt(x.var(axes, keepdims=True) + eps)
+
+
+def statistics(x: Any, axis: int, eps: float) -> tuple[Any, Any]:
+    """Mean and reciprocal deviation."""
+    return x.mean(axis, keepdims=True), 1 / jnp.sqrt(x.var(axis, keepdims=True) + eps)
+
+
+def windows_folded(
+    x: Any, dims: int, starts_and_ends: Callable[[int, int], list[tuple[int, int, int]]], fold: Any
+) -> Any:
+    """Windows (start, end, step) of each of the last dims reduced by `fold`, dim after dim."""
+    for i in range(dims):
+        axis = x.ndim - dims + i
+        cuts = [
+            fold(jnp.take(x, np.arange(*cut), axis=axis), axis=axis, keepdims=True)
+            for cut in starts_and_ends(i, x.shape[axis])
+        ]
+        x = jnp.concatenate(cuts, axis)
+    return x
+
+
+def pool_windows(
+    kernel: int, stride: int | None, padding: int, dilation: int, ceil_mode: bool
+) -> Any:
+    """The windows of a pooling function, cut to the elements there are."""
+    step, span = stride or kernel, dilation * (kernel - 1) + 1
+
+    def cut(_: int, n: int) -> list[tuple[int, int, int]]:
+        last = n + padding - (1 if ceil_mode else span)
+        starts = [s for s in range(-padding, last + 1, step) if s < n + padding]
+        return [
+            (s if s >= 0 else s + -(s // dilation) * dilation, min(s + span, n), dilation)
+            for s in starts
+        ]
+
+    return cut
+
+
+def adaptive_pool(dims: int, fold: Any) -> Callable[..., Any]:
+    """An adaptive pooling of the last `dims` dims."""
+
+    def reference(x: Any, out: Any) -> Any:
+        sizes = out if isinstance(out, tuple) else (out,) * dims
+
+        def cut(i: int, n: int) -> list[tuple[int, int, int]]:
+            m = sizes[i] or n
+            return [(j * n // m, -(-(j + 1) * n // m), 1) for j in range(m)]
+
+        return windows_folded(x, dims, cut, fold)
+
+    return reference

@@ -20,22 +20,23 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors modes dtypes devices storage tracing viewing kernels printing
+    errors modes dtypes devices storage tracing kernels printing tangents
     graph.hooks graph.node graph.saved graph.accumulate graph.engine graph
     described ways_out tensor random
-    operator_node dispatch_source dispatch values
+    operator_node forward dispatch_source dispatch values
     views
     ops.operator ops.arguments ops.rules ops.host_values
     ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes
-    ops.choosing ops.comparison ops.activation
+    ops.choosing ops.comparison ops.activation ops.piecewise_linear
     ops.reduction ops.extremes ops.quantiles ops.moments ops.norms ops.scans ops.softmaxes
     ops.shape ops.permutation ops.repetition ops.joining ops.parts ops.diagonals ops.padding
     ops.basic_indexing ops.indexing ops.gathering ops.scattering ops.slices ops.masks
     ops.sorting ops.searching
     ops.products ops.affine ops.contractions ops.embeddings ops.dropouts ops.normalization
-    ops.attention ops.losses ops.class_losses
+    ops.channel_normalization ops.attention ops.losses ops.class_losses
     ops.placing ops.differences ops.distances ops.copies ops.gamma_functions ops.matrices
-    ops.decompositions ops.fourier ops.convolution ops.pooling ops.resampling ops.patches
+    ops.triangular ops.factorizations ops.decompositions ops.fourier ops.convolution ops.pooling
+    ops.max_pooling ops.resampling ops.patches
     ops.margin_losses ops.sequence_losses ops.cells ops.masked_reductions
     ops.literals ops.conversion ops.factory_arguments ops.from_data ops.filled ops.ranges
     ops.random ops.distributions ops.memory ops.in_place ops.random_in_place ops

@@ -26,24 +26,15 @@ from dyngraph.ops.activation import (
     elu,
     gelu,
     glu,
-    hardshrink,
-    hardsigmoid,
     hardswish,
-    hardtanh,
-    leaky_relu,
     logsigmoid,
     mish,
-    prelu,
-    relu,
-    relu6,
     selu,
     sigmoid,
     silu,
     softplus,
-    softshrink,
     softsign,
     tanhshrink,
-    threshold,
 )
 from dyngraph.ops.affine import (
     bilinear,
@@ -52,6 +43,10 @@ from dyngraph.ops.affine import (
 from dyngraph.ops.attention import (
     multi_head_attention_forward,
     scaled_dot_product_attention,
+)
+from dyngraph.ops.channel_normalization import (
+    batch_norm,
+    group_norm,
 )
 from dyngraph.ops.class_losses import (
     cross_entropy,
@@ -110,14 +105,20 @@ from dyngraph.ops.margin_losses import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from dyngraph.ops.max_pooling import (
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 from dyngraph.ops.norm_pooling import (
     lp_pool1d,
     lp_pool2d,
     lp_pool3d,
 )
 from dyngraph.ops.normalization import (
-    batch_norm,
-    group_norm,
     layer_norm,
     rms_norm,
 )
@@ -136,19 +137,24 @@ from dyngraph.ops.patches import (
     pixel_unshuffle,
     unfold,
 )
+from dyngraph.ops.piecewise_linear import (
+    hardshrink,
+    hardsigmoid,
+    hardtanh,
+    leaky_relu,
+    prelu,
+    relu,
+    relu6,
+    softshrink,
+    threshold,
+)
 from dyngraph.ops.pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
 )
 from dyngraph.ops.random_slopes import (
     rrelu,

@@ -1,7 +1,5 @@
-"""Activations: what stands between the layers of a neural network, element by element.
-
-Where one has a kink, its gradient there is PyTorch's.
-"""
+"""Curved activations, element by element, and `glu`; those of straight lines are in
+`piecewise_linear`."""
 
 from __future__ import annotations
 
@@ -15,31 +13,6 @@ from jax.scipy import special
 from dyngraph.ops.operator import define
 from dyngraph.tensor import canonical_dim
 
-relu = define(
-    "relu",
-    lambda self: jnp.maximum(self, 0),
-    self=lambda grad, result: jnp.where(result > 0, grad, 0),
-    elementwise=True,
-    doc="""The positive part, with gradient 0 at 0.
-
-    >>> dg.relu(dg.tensor([-1.0, 2.0]))
-    tensor([0., 2.])
-    """,
-)
-
-relu6 = define(
-    "relu6",
-    lambda self: jnp.clip(self, 0, 6),
-    node="HardtanhBackward0",
-    self=lambda grad, self: jnp.where((self > 0) & (self < 6), grad, 0),
-    elementwise=True,
-    doc="""The positive part, at most 6.
-
-    >>> dg.nn.functional.relu6(dg.tensor([-1.0, 8.0]))
-    tensor([0., 6.])
-    """,
-)
-
 sigmoid = define(
     "sigmoid",
     lambda self: jax.nn.sigmoid(self),
@@ -51,6 +24,7 @@ sigmoid = define(
     tensor([0.5000, 0.8808])
     """,
 )
+
 
 logsigmoid = define(
     "logsigmoid",
@@ -64,6 +38,7 @@ logsigmoid = define(
     tensor([-0.6931])
     """,
 )
+
 
 softplus = define(
     "softplus",
@@ -150,17 +125,6 @@ gelu = define(
     """,
 )
 
-leaky_relu = define(
-    "leaky_relu",
-    lambda self, negative_slope=0.01: jnp.where(self > 0, self, negative_slope * self),
-    self=lambda grad, self, negative_slope: jnp.where(self > 0, grad, negative_slope * grad),
-    negative_slope=None,
-    doc="""`input` above 0, a small multiple of it below.
-
-    >>> dg.nn.functional.leaky_relu(dg.tensor([-1.0, 2.0]), 0.1)
-    tensor([-0.1000,  2.0000])
-    """,
-)
 
 elu = define(
     "elu",
@@ -175,6 +139,7 @@ elu = define(
     tensor([-0.6321,  2.0000])
     """,
 )
+
 
 celu = define(
     "celu",
@@ -193,7 +158,9 @@ celu = define(
     """,
 )
 
+
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
 
 selu = define(
     "selu",
@@ -212,32 +179,6 @@ selu = define(
     """,
 )
 
-hardtanh = define(
-    "hardtanh",
-    lambda self, min_val=-1.0, max_val=1.0: jnp.clip(self, min_val, max_val),
-    self=lambda grad, self, min_val, max_val: jnp.where(
-        (self > min_val) & (self < max_val), grad, 0
-    ),
-    min_val=None,
-    max_val=None,
-    doc="""`clamp` with gradient 0 at the edges.
-
-    >>> dg.nn.functional.hardtanh(dg.tensor([-2.0, 0.5]))
-    tensor([-1.0000,  0.5000])
-    """,
-)
-
-hardsigmoid = define(
-    "hardsigmoid",
-    lambda self: jnp.clip(self / 6 + 0.5, 0, 1),
-    self=lambda grad, self: jnp.where((self > -3) & (self < 3), grad / 6, 0),
-    elementwise=True,
-    doc="""A `sigmoid` of three straight lines.
-
-    >>> dg.nn.functional.hardsigmoid(dg.tensor([0.0, 4.0]))
-    tensor([0.5000, 1.0000])
-    """,
-)
 
 hardswish = define(
     "hardswish",
@@ -253,6 +194,7 @@ hardswish = define(
     """,
 )
 
+
 softsign = define(
     "softsign",
     lambda self: self / (1 + jnp.abs(self)),
@@ -265,6 +207,7 @@ softsign = define(
     """,
 )
 
+
 tanhshrink = define(
     "tanhshrink",
     lambda self: self - jnp.tanh(self),
@@ -274,47 +217,6 @@ tanhshrink = define(
 
     >>> dg.nn.functional.tanhshrink(dg.tensor([0.0, 1.0]))
     tensor([0.0000, 0.2384])
-    """,
-)
-
-softshrink = define(
-    "softshrink",
-    lambda self, lambd=0.5: jnp.where(
-        self > lambd, self - lambd, jnp.where(self < -lambd, self + lambd, 0)
-    ),
-    self=lambda grad, self, lambd: jnp.where(jnp.abs(self) > lambd, grad, 0),
-    lambd=None,
-    doc="""`input` moved towards 0 by `lambd`, and 0 within it.
-
-    >>> dg.nn.functional.softshrink(dg.tensor([-1.0, 0.2]))
-    tensor([-0.5000,  0.0000])
-    """,
-)
-
-hardshrink = define(
-    "hardshrink",
-    lambda self, lambd=0.5: jnp.where(jnp.abs(self) > lambd, self, 0),
-    self=lambda grad, self, lambd: jnp.where(jnp.abs(self) > lambd, grad, 0),
-    lambd=None,
-    doc="""`input`, and 0 where it is within `lambd` of 0.
-
-    >>> dg.nn.functional.hardshrink(dg.tensor([-1.0, 0.2]))
-    tensor([-1.,  0.])
-    """,
-)
-
-threshold = define(
-    "threshold",
-    lambda self, threshold, value: jnp.where(
-        self > threshold, self, jnp.asarray(value).astype(self.dtype)
-    ),
-    self=lambda grad, self, threshold: jnp.where(self > threshold, grad, 0),
-    threshold=None,
-    value=None,
-    doc="""The input where it is above `threshold`, and `value` where it is not.
-
-    >>> dg.threshold(dg.tensor([1.0, 3.0]), 2.0, 0.0)
-    tensor([0., 3.])
     """,
 )
 
@@ -353,58 +255,7 @@ glu = define(
 )
 
 
-def _prelu_weight(self: Any, weight: Any) -> Any:
-    """The weight, one value or one a channel, made to broadcast."""
-    channels = self.shape[1] if self.ndim > 1 else 1
-    if weight.ndim > 1 or weight.size not in (1, channels):
-        raise RuntimeError(
-            f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-            f"{list(weight.shape)} and channel size = {channels}."
-        )
-    return weight.reshape(-1, *[1] * (self.ndim - 2)) if self.ndim > 1 else weight.reshape(())
+__all__ = ["celu", "selu", "sigmoid"]
 
-
-def _prelu(self: Any, weight: Any) -> Any:
-    return jnp.where(self > 0, self, _prelu_weight(self, weight) * self)
-
-
-def _prelu_weight_rule(grad: Any, self: Any, weight_shape: Any) -> Any:
-    slope = jnp.where(self > 0, 0, grad * self)
-    if weight_shape in ((), (1,)):
-        return slope.sum().reshape(weight_shape)
-    return slope.sum([d for d in range(slope.ndim) if d != 1])
-
-
-prelu = define(
-    "prelu",
-    _prelu,
-    node="PreluKernelBackward0",
-    self=lambda grad, self, weight: jnp.where(self > 0, grad, _prelu_weight(self, weight) * grad),
-    weight=_prelu_weight_rule,
-    doc="""`leaky_relu` with a slope that is learnt: one `weight`, or one a channel.
-
-    He et al. 2015, https://arxiv.org/abs/1502.01852. Raises RuntimeError for another number.
-
-    >>> dg.prelu(dg.tensor([-1.0, 2.0]), dg.tensor([0.5]))
-    tensor([-0.5000,  2.0000])
-    """,
-)
-
-
-__all__ = [
-    "celu",
-    "hardshrink",
-    "prelu",
-    "relu",
-    "selu",
-    "sigmoid",
-    "threshold",
-]
-
-METHODS = (
-    "hardshrink",
-    "prelu",
-    "relu",
-    "sigmoid",
-)
+METHODS = ("sigmoid",)
 """The functions of this file that are methods of Tensor too."""

@@ -11,11 +11,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from dyngraph.ops.activation import relu
 from dyngraph.ops.affine import linear
 from dyngraph.ops.arithmetic import add
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
+from dyngraph.ops.piecewise_linear import relu
 from dyngraph.ops.trigonometry import tanh
 from dyngraph.tensor import Tensor
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from dyngraph.ops.arguments import widened
-from dyngraph.ops.normalization import batch_norm, group_norm
+from dyngraph.ops.channel_normalization import batch_norm, group_norm
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
 

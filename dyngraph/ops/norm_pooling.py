@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dyngraph.ops.activation import relu
 from dyngraph.ops.arithmetic import abs as _abs, mul, sign
 from dyngraph.ops.convolution import one_for_each_dim
+from dyngraph.ops.piecewise_linear import relu
 from dyngraph.ops.pooling import avg_pool1d, avg_pool2d, avg_pool3d
 from dyngraph.ops.powers import pow as _pow
 from dyngraph.tensor import Tensor

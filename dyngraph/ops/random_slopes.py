@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from dyngraph.ops.activation import leaky_relu
 from dyngraph.ops.dropouts import draw_mask_key
 from dyngraph.ops.operator import define
+from dyngraph.ops.piecewise_linear import leaky_relu
 from dyngraph.tensor import Tensor
 
 

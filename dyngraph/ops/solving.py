@@ -14,12 +14,12 @@ from dyngraph.ops.host_values import array_of
 from dyngraph.ops.matrices import (
     adjoint,
     first_failure,
-    lu_substitution,
     require_square,
     with_batch,
     zero_pivot,
 )
 from dyngraph.ops.operator import define
+from dyngraph.ops.triangular import lu_substitution
 from dyngraph.tensor import Tensor, wrap
 
 # --- exact ------------------------------------------------------------------------------------

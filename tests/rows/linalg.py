@@ -7,8 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from tests.opinfo import OpInfo, call, complex_normal, normal, positive, spread
-from tests.rows.matrices import square
+from tests.opinfo import OpInfo, call, complex_normal, normal, positive, spread, square
 
 
 def norm(a: Any, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Any:

@@ -7,8 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from tests.opinfo import OpInfo, call, functional, normal
-from tests.references import by_channel
-from tests.rows.normalization import standard
+from tests.references import by_channel, standard
 
 
 def instance_norm(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None) -> Any:

@@ -8,12 +8,12 @@ from typing import Any
 import jax.numpy as jnp
 
 from tests.opinfo import OpInfo, call, functional, positive
-from tests.rows.pooling import along, windows
+from tests.references import pool_windows, windows_folded
 
 
 def lp_pool(dims: int) -> Callable[..., Any]:
     return lambda x, p, kernel: (
-        along(x**p, dims, windows(kernel, None, 0, 1, False), jnp.sum) ** (1 / p)
+        windows_folded(x**p, dims, pool_windows(kernel, None, 0, 1, False), jnp.sum) ** (1 / p)
     )
 
 

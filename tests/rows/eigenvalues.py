@@ -1,0 +1,32 @@
+"""Rows of the operators in `dyngraph/ops/eigenvalues.py`."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from tests.opinfo import OpInfo, call, definite, hermitian, normal
+
+ROWS: list[OpInfo] = [
+    OpInfo(
+        "linalg.eigh",
+        [call(definite(3)), call(hermitian(2), "U")],
+        lambda a, triangle="L": tuple(jnp.linalg.eigh(a, triangle)),
+        rtol=1e-3,
+        atol=1e-3,
+    ),
+    OpInfo("linalg.eigvalsh", [call(definite(2, 2))], jnp.linalg.eigvalsh, rtol=1e-3, atol=1e-3),
+    OpInfo(
+        "linalg.eig",
+        [call(normal(3, 3))],
+        lambda a: tuple(jnp.linalg.eig(a)),
+        gradient=False,  # which phase the vectors have is of no meaning
+    ),
+    OpInfo(
+        "linalg.eigvals",
+        [call(normal(3, 3))],
+        jnp.linalg.eigvals,
+        second=False,  # jax has none
+        rtol=1e-3,
+        atol=1e-3,
+    ),
+]
