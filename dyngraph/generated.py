@@ -15,7 +15,17 @@ from dyngraph.methods import FAMILIES
 from dyngraph.tensor import Tensor
 
 PACKAGE = Path(__file__).parent
-SUBMODULES = ("autograd", "fft", "linalg", "masked", "nn", "numpy", "random", "special")
+SUBMODULES = (
+    "autograd",
+    "fft",
+    "linalg",
+    "masked",
+    "nn",
+    "numpy",
+    "random",
+    "special",
+    "utils",
+)
 NAMES = {
     "dyngraph.devices": ("device",),
     "dyngraph.modes": (

@@ -79,10 +79,12 @@ def bind_python_operators() -> None:
     for name, operator in both.items():
         setattr(Tensor, f"__{name}__", python_operator(operator))
         setattr(Tensor, f"__r{name}__", python_operator(operator, reflected=True))
+        setattr(Tensor, f"__i{name}__", in_place.AUGMENTED[name])
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__{name}__", python_operator(getattr(comparison, name)))
     special: dict[str, Callable[..., Any]] = {
         "__pow__": powers.pow,
+        "__ipow__": in_place.AUGMENTED["pow"],
         "__rpow__": _power_of,
         "__matmul__": products.matmul,
         "__rmatmul__": _matrix_product_of,

@@ -61,7 +61,7 @@ class Tensor(Described, WaysOut, Methods):
     tensor([4., 6.])
     """
 
-    __slots__ = ("__weakref__", "_cell", "_edge", "_meta", "_view")
+    __slots__ = ("__dict__", "__weakref__", "_cell", "_edge", "_meta", "_view")
 
     _cell: Storage
     _edge: Edge | None

@@ -406,9 +406,7 @@ def _move_guards(result: Tensor, tensor: Tensor) -> None:
             part
             for owner, version in pairs
             for part in (
-                (tensor._cell, tensor._cell.version)
-                if owner is result._cell
-                else (owner, version)
+                (tensor._cell, tensor._cell.version) if owner is result._cell else (owner, version)
             )
         )
 

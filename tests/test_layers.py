@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors modes dtypes devices storage tracing kernels printing tangents
+    errors modes dtypes devices storage tracing viewing kernels printing tangents
     graph.hooks graph.node graph.saved graph.accumulate graph.engine graph
     described ways_out tensor random
     operator_node forward dispatch_source dispatch values

@@ -311,6 +311,40 @@ def __rdiv__(self: Any, other: Any) -> Tensor:
     return true_divide(other, self)
 
 
+def _integers_only(name: str, function: Any) -> Any:
+    def kernel(self: Any, other: Any) -> Any:
+        for value in (self, other):
+            if value.dtype.kind not in "iub" or value.dtype == bool:
+                raise NotImplementedError(
+                    f"\"{name}\" not implemented for '{value.dtype}': it is a function of integers. "
+                    "Convert them by .int()."
+                )
+        return function(self, other)
+
+    return kernel
+
+
+gcd = define(
+    "gcd",
+    _integers_only("gcd", jnp.gcd),
+    differentiable=False,
+    doc="""The greatest common divisor, 0 or more; NotImplementedError for other than integers.
+
+    >>> dg.gcd(dg.tensor([4, -6]), dg.tensor([6, 4]))
+    tensor([2, 2])
+    """,
+)
+lcm = define(
+    "lcm",
+    _integers_only("lcm", jnp.lcm),
+    differentiable=False,
+    doc="""The least common multiple, 0 or more; NotImplementedError for other than integers.
+
+    >>> dg.lcm(dg.tensor([4, -6]), dg.tensor([6, 4]))
+    tensor([12, 12])
+    """,
+)
+
 __all__ = [
     "abs",
     "absolute",
@@ -322,6 +356,8 @@ __all__ = [
     "divide",
     "floor_divide",
     "fmod",
+    "gcd",
+    "lcm",
     "lerp",
     "mul",
     "multiply",

@@ -161,6 +161,27 @@ nan_to_num = define(
 )
 
 
+def _heaviside(self: Any, values: Any) -> Any:
+    if self.dtype != values.dtype and not values.weak_type:
+        raise RuntimeError(
+            "heaviside is not yet implemented for tensors with different dtypes: got "
+            f"{self.dtype} and {values.dtype}. Convert one of them by .to()."
+        )
+    return jnp.heaviside(self, values).astype(self.dtype)
+
+
+heaviside = define(
+    "heaviside",
+    _heaviside,
+    differentiable=False,
+    doc="""0 for negative numbers, 1 for positive ones, the element of `values` at 0; no gradient.
+
+    >>> dg.heaviside(dg.tensor([-2.0, 0.0, 2.0]), dg.tensor(0.5))
+    tensor([0.0000, 0.5000, 1.0000])
+    """,
+)
+
+
 __all__ = [
     "clamp",
     "clamp_max",
@@ -168,6 +189,7 @@ __all__ = [
     "clip",
     "fmax",
     "fmin",
+    "heaviside",
     "maximum",
     "minimum",
     "nan_to_num",

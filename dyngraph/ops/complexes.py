@@ -16,7 +16,6 @@ from dyngraph.tensor import Tensor
 from dyngraph.viewing import Layout, Viewing
 
 
-
 def _part_layout(layout: Layout, first: int) -> Layout:
     """Every other one of the numbers that complex ones are made of."""
     return Layout(layout.shape, tuple(2 * n for n in layout.stride), 2 * layout.offset + first)

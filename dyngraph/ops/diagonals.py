@@ -10,7 +10,7 @@ import numpy as np
 
 from dyngraph import dtypes
 from dyngraph.ops.operator import define
-from dyngraph.ops.shape import reshape
+from dyngraph.ops.shape import clone, reshape
 from dyngraph.tensor import Tensor, canonical_dim, wrap
 from dyngraph.viewing import Viewing
 
@@ -126,7 +126,7 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:
         raise RuntimeError(
             f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D. Use diagonal() or diag_embed()."
         )
-    return _diagonal_of(input, diagonal)
+    return clone(_diagonal_of(input, diagonal))
 
 
 _diagonal_of = diagonal

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import dtypes
-from dyngraph.dispatch import lift
+from dyngraph.dispatch import OPERANDS, lift
 from dyngraph.errors import InPlaceError
 from dyngraph.ops.basic_indexing import basic_plan
 from dyngraph.ops.conversion import convert
@@ -33,7 +33,7 @@ from dyngraph.viewing import contiguous_stride
 from dyngraph.views import assign, assign_part, lazy_view, overwritten, snapshot, turn
 
 FORMS: dict[str, str] = {
-    "arithmetic": "abs absolute add addcdiv addcmul copysign div divide floor_divide fmod lerp mul "
+    "arithmetic": "abs absolute add addcdiv addcmul copysign div divide floor_divide fmod gcd lcm lerp mul "
     "multiply neg negative remainder sgn sign sub subtract true_divide",
     "trigonometry": "acos acosh arccos arccosh arcsin arcsinh arctan2 arctan arctanh asin asinh atan2 "
     "atan atanh cos cosh deg2rad rad2deg sin sinh tan tanh",
@@ -42,7 +42,7 @@ FORMS: dict[str, str] = {
     "bitwise_xor eq ge greater greater_equal gt le less less_equal logical_and "
     "logical_not logical_or logical_xor lt ne not_equal",
     "rounding": "ceil fix floor frac ldexp nextafter round trunc",
-    "choosing": "clamp clamp_max clamp_min clip nan_to_num",
+    "choosing": "clamp clamp_max clamp_min clip heaviside nan_to_num",
     "complexes": "conj_physical",
     "scans": "cumprod cumsum",
     "special": "digamma erf erfc erfinv lgamma logit sinc",
@@ -200,6 +200,8 @@ def _put_at(input: Tensor, index: tuple[Any, ...], value: Tensor) -> None:
         if first.dtype == dtypes.bool and input.ndim:
             assign(input, masked_fill(snapshot(input), first, value), "index_put_")
             return
+    if first is False:
+        return
     shape = input._cell.array.shape
     basic, arrays, dims = split_index(shape, index)
     part = input
@@ -239,14 +241,17 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     count, root = int(np.prod(shape)), input._cell if input._view is None else input._view.root
     if count <= root.array.size:
         return turn(input, as_strided(input, shape, contiguous_stride(shape)))
-    if root.views:
+    cells = [reference() for reference, _ in root.views or ()]
+    if any(cell is not None and cell is not input._cell for cell in cells):
         raise RuntimeError(
             f"resize_(): {count} elements do not fit the memory of {root.array.size}, which other "
             "tensors share. Make a new tensor, and copy_() the elements there."
         )
     flat = input.detach().reshape(-1)
     longer = cat([flat, zeros(count - flat.numel(), dtype=input.dtype, device=input.device)])
-    input._cell.write(longer.reshape(shape)._cell.array)
+    version = input._cell.version
+    input._cell, input._view = Storage(longer.reshape(shape)._cell.array, version), None
+    input._cell.count_write()
     return input
 
 
@@ -276,9 +281,7 @@ def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> 
     return _mapped("map_", input, (tensor,), callable)
 
 
-def map2_(
-    input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]
-) -> Tensor:
+def map2_(input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
     """Replaces each element by `callable` of it and of two other tensors', in Python."""
     return _mapped("map2_", input, (x, y), callable)
 
@@ -308,6 +311,36 @@ for _family, _names in FORMS.items():
     _module = importlib.import_module(f"dyngraph.ops.{_family}")
     for _name in _names.split():
         globals()[f"{_name}_"] = in_place(getattr(_module, _name))
+
+_AUGMENTED = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "true_divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+
+
+def _augmented(write: Callable[..., Tensor]) -> Callable[..., Any]:
+    """The method behind an augmented assignment, such as `+=`."""
+
+    def run(input: Tensor, other: Any) -> Any:
+        if not isinstance(other, (Tensor, *OPERANDS)):
+            return NotImplemented
+        return write(input, other)
+
+    return run
+
+
+AUGMENTED = {name: _augmented(globals()[f"{form}_"]) for name, form in _AUGMENTED.items()}
+"""The in-place forms behind `+=`, `&=` and the others, by the operator's name in Python."""
 
 __all__: list[str] = []
 METHODS = (

@@ -87,7 +87,8 @@ def _pieces(sizes: Sequence[int], dim: int, ndim: int) -> list[Any]:
     stops = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     axis = canonical_dim(dim, ndim)
     return [
-        (_narrow, (scalar_array(stop - n),), (n, axis)) for n, stop in zip(sizes, stops, strict=True)
+        (_narrow, (scalar_array(stop - n),), (n, axis))
+        for n, stop in zip(sizes, stops, strict=True)
     ]
 
 

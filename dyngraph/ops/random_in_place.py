@@ -33,7 +33,7 @@ def _fill(
 def _need_floats(name: str, input: Tensor) -> None:
     if not input.dtype.is_differentiable:
         raise NotImplementedError(
-            f'"{name}" not implemented for \'{input.dtype.name}\': it draws floating point numbers. '
+            f"\"{name}\" not implemented for '{input.dtype.name}': it draws floating point numbers. "
             "Use random_() for integers."
         )
 
@@ -99,9 +99,7 @@ def _exponential(key: Any, rate: Any, shape: Any, dtype: Any) -> Any:
     return (jax.random.exponential(key, shape, dtype) / rate).astype(dtype)
 
 
-def exponential_(
-    input: Tensor, lambd: float = 1, *, generator: Generator | None = None
-) -> Tensor:
+def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Draws of the exponential distribution of mean `1 / lambd`.
 
     >>> bool((dg.zeros(3).exponential_() >= 0).all())
@@ -192,7 +190,9 @@ def random_(
         to = _largest(input.dtype)
     low = from_ or 0
     if low >= to:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={to}")
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={to}"
+        )
     return _fill("random_", input, generator, _integers, low, to)
 
 

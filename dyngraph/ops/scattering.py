@@ -16,7 +16,8 @@ from dyngraph.kernels import same
 from dyngraph.ops.gathering import box, check_along, check_values, get_along, update_along
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
-from dyngraph.tensor import Tensor, canonical_dim
+from dyngraph.storage import Storage
+from dyngraph.tensor import Tensor, canonical_dim, new_tensor
 
 
 def _src_grad(grad: Any, index: Any, src_shape: Any) -> Any:
@@ -60,12 +61,21 @@ _scatter_number = define(
 )
 
 
-def scatter(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Any,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:
     """A copy of `input` with `src` at `index` along `dim`: what `gather` reads, written.
 
     `out[index[i, j], j] = src[i, j]` for `dim=0`; `src` is a tensor, at least of the size of
     `index`, or a number (also as `value`). Which of several values for one place stays is not
-    specified. Raises RuntimeError where the index does not fit or is out of bounds.
+    specified. `reduce="add"` adds it instead, `"multiply"` multiplies by it. Raises RuntimeError
+    where the index does not fit or is out of bounds.
 
     >>> dg.zeros(2, 3).scatter(1, dg.tensor([[2], [0]]), 1.0)
     tensor([[0., 0., 1.],
@@ -77,6 +87,13 @@ def scatter(input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any 
     dim = canonical_dim(dim, len(shape))
     check_values(index, dim, shape)
     values = value if src is None else src
+    if reduce is not None:
+        if reduce not in _OLD_REDUCTIONS:
+            raise RuntimeError(f"reduce argument must be either add or multiply, got {reduce!r}.")
+        if not isinstance(values, Tensor):
+            places = array_of(index)
+            values = new_tensor(Storage(jnp.full(places.shape, values, input.dtype.dtype)))
+        return scatter_reduce(input, dim, index, values, _OLD_REDUCTIONS[reduce])
     run = _scatter_number if isinstance(values, (int, float, complex)) else _scatter
     return run(input, index, values, dim)
 
@@ -117,6 +134,7 @@ def scatter_add(input: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     return _scatter_add(input, index, src, dim)
 
 
+_OLD_REDUCTIONS = {"add": "sum", "multiply": "prod"}
 _HOW = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "max", "amin": "min"}
 
 

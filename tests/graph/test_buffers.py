@@ -80,7 +80,7 @@ def test_operator_that_saves_nothing_frees_its_input_with_the_tensor() -> None:
 
 @pytest.mark.parametrize(
     "operator",
-    [lambda y: -y, lambda y: y.sum(), lambda y: y.reshape(1, 2), lambda y: y * 3],
+    [lambda y: -y, lambda y: y.sum(), lambda y: y.reshape(1, 2) * 3, lambda y: y * 3],
     ids=["neg", "sum", "reshape", "scale"],
 )
 def test_operator_keeps_no_input_that_its_gradient_does_not_need(
