@@ -13,11 +13,12 @@ import jax.numpy as jnp
 from dyngraph import devices, dtypes
 from dyngraph.errors import NoGradientPathError, UnusedInputError
 from dyngraph.graph import engine
-from dyngraph.graph.node import Edge, GradientEdge, Node
+from dyngraph.graph.node import Edge, GradientEdge, Node, Values
 from dyngraph.ops.joining import stack
 from dyngraph.storage import Storage
+from dyngraph.tangents import share_tangent
 from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.values import ARRAYS, TENSORS, place_of, put
+from dyngraph.values import ARRAYS, TENSORS, place_of, put, values_of
 
 Root = Tensor | GradientEdge
 Roots = Root | Sequence[Root]
@@ -60,7 +61,8 @@ def backward(
         grad_tensors = grad_variables
     roots = as_tuple(tensors)
     gradients = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(roots)
-    edges, values = check_roots(roots, gradients, batched=False, create_graph=create_graph)
+    how = values_of(create_graph=create_graph)
+    edges, values = check_roots(roots, gradients, how, batched=False)
     if create_graph:
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the "
@@ -69,10 +71,7 @@ def backward(
             UserWarning,
             stacklevel=2,
         )
-    task = engine.GraphTask(
-        TENSORS if create_graph else ARRAYS,
-        keep_graph=create_graph if retain_graph is None else retain_graph,
-    )
+    task = engine.GraphTask(how, keep_graph=create_graph if retain_graph is None else retain_graph)
     task.count_dependencies(node for node, _ in edges if node is not None)
     if inputs is not None:
         wanted = as_tuple(inputs.values() if isinstance(inputs, Mapping) else inputs)
@@ -128,9 +127,8 @@ def grad(
     wanted = as_tuple(inputs.values() if isinstance(inputs, Mapping) else inputs)
     roots = as_tuple(outputs)
     gradients = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(roots)
-    edges, values = check_roots(
-        roots, gradients, batched=is_grads_batched, create_graph=create_graph
-    )
+    how = values_of(create_graph=create_graph)
+    edges, values = check_roots(roots, gradients, how, batched=is_grads_batched)
     if not wanted:
         raise RuntimeError(
             "`inputs` argument to `grad()` cannot be empty. Pass at least one tensor."
@@ -139,7 +137,7 @@ def grad(
     keep_graph = create_graph if retain_graph is None else retain_graph
 
     def run(values: Sequence[Any], *, keep_graph: bool) -> list[Any]:
-        task = engine.GraphTask(TENSORS if create_graph else ARRAYS, keep_graph=keep_graph)
+        task = engine.GraphTask(how, keep_graph=keep_graph)
         task.count_dependencies(node for node, _ in edges if node is not None)
         task.restrict(captures)
         engine.execute(task, edges, values, create_graph=create_graph)
@@ -147,14 +145,14 @@ def grad(
 
     if not is_grads_batched:
         results = run(values, keep_graph=keep_graph)
-    elif create_graph:
+    elif how is not ARRAYS:
         results = _run_each(run, values)
     else:
         results = _run_batched(run, values, keep_graph=keep_graph)
     found: list[Tensor | None] = []
     for position, (result, like) in enumerate(zip(results, wanted, strict=True)):
         if result is not None:
-            found.append(result if create_graph else new_tensor(Storage(result)))
+            found.append(new_tensor(Storage(result)) if how is ARRAYS else result)
         elif materialize_grads:
             found.append(_zeros_like(like, values if is_grads_batched else None))
         elif allow_unused:
@@ -178,7 +176,7 @@ def _run_batched(run: Any, values: Sequence[Any], *, keep_graph: bool) -> list[A
 
 
 def _run_each(run: Any, values: Sequence[Tensor]) -> list[Any]:
-    """One recorded backward for each entry of the batch, stacked."""
+    """One backward on tensors for each entry of the batch, stacked."""
     from_each = [
         run([v[i] for v in values], keep_graph=True)  # type: ignore[index]
         for i in range(len(values[0]))
@@ -195,7 +193,7 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def check_roots(
-    roots: Sequence[Any], gradients: Sequence[Any], *, batched: bool, create_graph: bool
+    roots: Sequence[Any], gradients: Sequence[Any], how: Values, *, batched: bool
 ) -> tuple[list[Edge], list[Any]]:
     """Edges to start from, and the values to start with; raises for what can't be one."""
     if len(gradients) != len(roots):
@@ -224,8 +222,19 @@ def check_roots(
             )
         value = _start(position, gradient, shape, dtype, place, batched=batched)
         edges.append(edge)
-        values.append(value if create_graph else value._cell.array)
+        values.append(_handled(value, how))
     return edges, values
+
+
+def _handled(gradient: Tensor, how: Values) -> Any:
+    """A gradient to start from as `how` handles it."""
+    if how is ARRAYS:
+        return gradient._cell.array
+    if how is TENSORS:
+        return gradient
+    dual = gradient.detach()
+    share_tangent(gradient, dual)
+    return dual
 
 
 def _start(

@@ -9,6 +9,7 @@ inspected. `dispatch_source` has the text, and what that text calls is here.
 
 from __future__ import annotations
 
+import functools
 import linecache
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph import modes
+from dyngraph import forward, modes
 from dyngraph.dispatch_source import PARAMETERS, DispatcherSource
 from dyngraph.errors import InferenceTensorError
 from dyngraph.graph.node import NO_EDGE, creation_numbers
@@ -256,4 +257,5 @@ _SCOPE: dict[str, Any] = {
     "new": object.__new__,
     "new_tensor": new_tensor,
     "recover": recover,
+    "run_dual": functools.partial(forward.run_dual, write_dispatcher),
 }

@@ -56,6 +56,7 @@ class DispatcherSource:
         blocks = [
             f"def _{self.spec.name}({self.signature}):{self.prologue}",
             "    flags = get_flags()",
+            self.with_tangents(),
             *(self.unwrap(i, p) for i, p in enumerate(self.inputs)),
             self.run(),
             self.wrap(),
@@ -63,6 +64,17 @@ class DispatcherSource:
             self.result(),
         ]
         return "\n".join(blocks) + "\n"
+
+    def with_tangents(self) -> str:
+        """The way in forward mode, which runs the same function again with the mode off."""
+        return (
+            f"    if flags >= {modes.FORWARD}:\n"
+            f"        return run_dual(call, {'spec' if self.places else None}, {self.given()})"
+        )
+
+    def given(self) -> str:
+        """Source of a dict of the call's own arguments: inputs, then statics."""
+        return f"{{{', '.join(f'{p!r}: {p}' for p in (*self.inputs, *self.spec.statics))}}}"
 
     def unwrap(self, i: int, p: str) -> str:
         """Input `p`: its array, and what recording would ask of it."""
@@ -98,12 +110,11 @@ class DispatcherSource:
             ]
         if self.spec.passes_on:
             return "\n".join([*lines, "    out = x0"])
-        given = ", ".join(f"{p!r}: {p}" for p in (*self.inputs, *statics))
         lines += [
             "    try:",
             f"        out = {'kernel.' if statics else ''}forward({self.all('x')})",
             "    except Exception as error:",
-            f"        return recover(error, call, spec, {{{given}}})",
+            f"        return recover(error, call, spec, {self.given()})",
         ]
         return "\n".join(lines)
 

@@ -39,6 +39,7 @@ class OperatorSpec:
         "elementwise",
         "function",
         "inputs",
+        "jvps",
         "name",
         "node_name",
         "outputs",
@@ -79,6 +80,7 @@ class OperatorSpec:
         self.differentiable = tuple(n for n in self.inputs if rules.get(n, jax.vjp) is not None)
         self.rules = {n: rule for n, rule in rules.items() if rule is not None}
         self.rule_names = {n: self._names_of(n, rule) for n, rule in self.rules.items()}
+        self.jvps: dict[tuple[int, ...], Any] = {}  # see dyngraph.forward
 
     def _names_of(self, wanted: str, rule: Rule) -> tuple[str, ...]:
         """What a rule asks for beside the gradient: the names of its parameters."""

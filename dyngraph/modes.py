@@ -1,7 +1,7 @@
 """Grad mode and inference mode: flags of a thread, set by context managers and read by dispatch.
 
-The flags are one integer, which the hot path reads once: an operator records exactly when it equals
-`GRAD`.
+The flags are one integer, which the hot path reads once: outside forward mode, an operator records
+exactly when it equals `GRAD`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import Any, Self
 
 __all__ = [
+    "FORWARD",
     "GRAD",
     "INFERENCE",
     "enable_grad",
@@ -23,7 +24,9 @@ __all__ = [
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "is_multithreading_enabled",
+    "is_recording",
     "no_grad",
+    "restore_flags",
     "set_flags",
     "set_grad_enabled",
     "set_multithreading_enabled",
@@ -33,6 +36,8 @@ GRAD = 1
 """Operators on tensors that require grad are recorded."""
 INFERENCE = 2
 """New tensors get no version counter, and nothing is recorded whatever `GRAD` says."""
+FORWARD = 4
+"""A level of forward mode is open: tensors may carry tangents, which operators pass on."""
 
 
 # A ContextVar is read in a fifth of the time that a threading.local takes. Each thread has its own,
@@ -41,6 +46,16 @@ _flags = ContextVar("dyngraph_modes", default=GRAD)
 get_flags = _flags.get
 set_flags = _flags.set
 _multithreading = ContextVar("dyngraph_multithreading", default=True)
+
+
+def restore_flags(flags: int) -> None:
+    """Goes back to an earlier mode; forward mode stays as it is, since levels need not nest."""
+    set_flags((flags & ~FORWARD) | (get_flags() & FORWARD))
+
+
+def is_recording() -> bool:
+    """Whether operators on tensors that require grad make nodes: grad mode, and no inference."""
+    return get_flags() & (GRAD | INFERENCE) == GRAD
 
 
 def is_grad_enabled() -> bool:
@@ -81,7 +96,7 @@ class ModeSwitch:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        set_flags(self.previous.pop())
+        restore_flags(self.previous.pop())
 
     def clone(self) -> ModeSwitch:
         """A switch of the same effect with a state of its own: one for each call of a function."""
@@ -200,11 +215,11 @@ class set_grad_enabled(ModeSwitch):  # noqa: N801 - PyTorch's name
         set_flags((self.before & ~self.clear_bits) | self.set_bits)
 
     def __enter__(self) -> Self:
-        set_flags(self.before)
+        restore_flags(self.before)
         return super().__enter__()
 
     def __call__(self, function: Callable[..., Any]) -> Any:
-        set_flags(self.before)  # used as a decorator, it must not have switched anything yet
+        restore_flags(self.before)  # used as a decorator, it must not have switched anything yet
         return super().__call__(function)
 
     def __str__(self) -> str:

@@ -58,6 +58,8 @@ class OperatorNode(Node):
         if self.saved:
             self.saved = None
             self.guards = ()
+            if self.extra is not None:
+                self.extra.tangents = None
 
     def output_metadata(self) -> tuple[InputMetadata, ...]:
         device = self._device()
@@ -93,7 +95,13 @@ class OperatorNode(Node):
         return (*cls.spec.inputs, *cls.spec.output_names)
 
     def unpack(self, position: int) -> Tensor | None:
-        """The saved value as a tensor with the history it had when it was saved."""
+        """The saved value as a tensor with the history and the tangent of when it was saved."""
+        tensor = self._with_history(position)
+        if self.extra is not None and self.extra.tangents is not None and tensor is not None:
+            tensor.need_meta().tangent = self.extra.tangents[position]
+        return tensor
+
+    def _with_history(self, position: int) -> Tensor | None:
         # Note [Outputs are saved without history]
         # A node that held a tensor which it made would be a cycle. So arrays are saved, and the
         # history is put back here: an input's is this node's own edge, an output's this node.

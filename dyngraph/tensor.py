@@ -38,7 +38,7 @@ _creating_accumulator = threading.Lock()
 class AutogradMeta:
     """What autograd keeps of a tensor beside its edge: the gradient, hooks, the accumulator."""
 
-    __slots__ = ("accumulator", "grad", "hooks", "post_accumulate_hooks", "retains_grad")
+    __slots__ = ("accumulator", "grad", "hooks", "post_accumulate_hooks", "retains_grad", "tangent")
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
@@ -46,6 +46,7 @@ class AutogradMeta:
         self.hooks: HookList | None = None
         self.post_accumulate_hooks: HookList | None = None
         self.retains_grad = False
+        self.tangent: Any = None  # its box, see dyngraph.tangents
 
 
 class Tensor(Described, WaysOut, Methods):

@@ -21,6 +21,7 @@ from dyngraph.graph.node import Node, Values
 from dyngraph.kernels import BackwardPlan, OperatorSpec, Target, same
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
+from dyngraph.tangents import are_carried, share_tangent
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
 
@@ -115,15 +116,37 @@ class TensorValues:
 
 def _alias(value: Tensor) -> Tensor:
     """The same value and history as a tensor of its own, so that no two `.grad`s are one tensor."""
-    return new_tensor(Storage(value._cell.array), value._edge)
+    alias = new_tensor(Storage(value._cell.array), value._edge)
+    share_tangent(value, alias)
+    return alias
 
 
-ARRAYS, TENSORS = ArrayValues(), TensorValues()
+class DualValues(TensorValues):
+    """Gradients are tensors that carry tangents, and nothing is recorded."""
+
+    def accumulate(self, variable: Tensor, value: Tensor) -> None:
+        grad = variable.need_meta().grad
+        if grad is None or grad._edge is not None:
+            super().accumulate(variable, value)
+            return
+        total = add_gradients(grad, value)
+        grad._cell.write(total._cell.array)
+        share_tangent(total, grad)
+
+
+ARRAYS, TENSORS, DUALS = ArrayValues(), TensorValues(), DualValues()
+
+
+def values_of(*, create_graph: bool) -> Values:
+    """How a backward handles gradients."""
+    if create_graph:
+        return TENSORS
+    return DUALS if are_carried() else ARRAYS
 
 
 def current_values() -> Values:
-    """How gradients are handled here: recorded if grad mode is on."""
-    return TENSORS if modes.get_flags() == modes.GRAD else ARRAYS
+    """How a node called by hand handles gradients: recorded if grad mode is on."""
+    return values_of(create_graph=modes.is_recording())
 
 
 Node.current_values = staticmethod(current_values)

@@ -25,6 +25,7 @@ from dyngraph.errors import InPlaceError
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable, same
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
+from dyngraph.tangents import are_carried, share_tangent, tangent_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.viewing import Layout, contiguous_stride, fit_value, look, write_through
 
@@ -86,7 +87,8 @@ class View:
 
     def refill(self, tensor: Tensor) -> jax.Array:
         """The array of the view, computed from the root after a write."""
-        if tensor._edge_is_lost() and self.base is not None and self.base._edge is not None:
+        base = self.base
+        if base is not None and tensor._edge_is_lost() and _is_followed(base):
             self.update(tensor)
             return tensor._cell.array
         kernel, places = _through(_view_again, self.path)
@@ -96,11 +98,11 @@ class View:
     def update(self, tensor: Tensor) -> None:
         """Puts the tensor behind its base again in the graph, as a view of what that is now."""
         base = self.base
-        if base is None or base._edge is None:
+        if base is None or not _is_followed(base):
             tensor._edge = None
             return
         before = modes.get_flags()
-        modes.set_flags(modes.GRAD)
+        modes.set_flags(before & ~modes.INFERENCE | modes.GRAD)
         try:
             shown = _run_through(_view_again, self.steps, base)
         finally:
@@ -108,8 +110,14 @@ class View:
         if tensor._cell.is_empty():
             tensor._cell.array = shown._cell.array
         tensor._edge = shown._edge if is_differentiable(shown._cell.array.dtype) else None
+        share_tangent(shown, tensor)
         if tensor.retains_grad:
             tensor._retain()
+
+
+def _is_followed(tensor: Tensor) -> bool:
+    """Whether something is to be known of a view of it, beside its value."""
+    return tensor._edge is not None or tangent_of(tensor) is not None
 
 
 def as_view(
@@ -135,11 +143,8 @@ def as_view(
         if above.base is None:
             base, steps = parent, (step,)
         else:
-            base, steps = above.base, (*above.steps, step)
-            if made == RECORDED:
-                made = above.made
-        if steps == path:
-            steps = path
+            base, made = above.base, made or above.made
+            steps = path if above.steps is above.path else (*above.steps, step)
     view = result._view = View(base, steps, root, path, family, made)
     view._layout = layout
     _connect(result, parent._cell.version)
@@ -191,7 +196,7 @@ def whole_memory(tensor: Tensor) -> Tensor:
 def lazy_view(parent: Tensor, step: Step) -> Tensor:
     """What `step` shows of `parent`, not computed, to be written over."""
     result = new_tensor(object.__new__(Storage))
-    return as_view(parent, result, *step, modes.get_flags())
+    return as_view(parent, result, *step, modes.get_flags() & ~modes.FORWARD)
 
 
 # --- operators through a path -----------------------------------------------------------------
@@ -256,6 +261,7 @@ def snapshot(tensor: Tensor) -> Tensor:
     result = new_tensor(Storage(tensor._cell.array, tensor._cell.version), tensor._edge)
     if tensor._edge is LEAF:
         result._meta = tensor.need_meta()
+    share_tangent(tensor, result)
     return result
 
 
@@ -272,19 +278,20 @@ def assign(tensor: Tensor, result: Tensor, where: str) -> Tensor:
         raise InPlaceError.shape(where, array.shape, result._cell.array.shape)
     if result._cell.array.dtype != array.dtype:
         result = _cast_like(tensor, result)
-    if result._edge is None and modes.get_flags() == modes.GRAD and tensor._edge is not None:
+    if result._edge is None and modes.is_recording() and tensor._edge is not None:
         result = overwritten(snapshot(tensor), result)
-    flags = _check_write(tensor, result)
+    recording = _check_write(tensor, result)
     value = result._cell.array
     if view is None:
         cell.write(value)
     else:
-        _write_through(tensor, view, result, flags)
+        _write_through(view, result, recording)
         cell.array = value
-    if flags == modes.GRAD:
+    if recording:
         if view is None or view.base is None:
             _take_history(tensor, result)
         _move_guards(result, tensor)
+    share_tangent(result, tensor)
     return tensor
 
 
@@ -329,27 +336,25 @@ def _kind(dtype: Any) -> str:
     return "bool" if dtype.name == "bool" else "integer"
 
 
-def assign_part(tensor: Tensor, value: Any) -> None:
-    """Writes `value`, a tensor, an array or a number, over all of a view that `lazy_view` made."""
-    view = tensor._view
-    flags = _check_write(tensor, value if isinstance(value, Tensor) else None)
-    _write_through(tensor, view, value, flags)
+def assign_part(tensor: Tensor, value: Tensor) -> None:
+    """Writes `value` over all of a view that `lazy_view` made."""
+    recording = _check_write(tensor, value)
+    _write_through(tensor._view, value, recording)
 
 
-def _check_write(tensor: Tensor, result: Tensor | None) -> int:
-    """Raises where the write is refused; returns the modes' flags."""
-    flags = modes.get_flags()
-    view = tensor._view
-    if tensor._cell.version is None and flags < modes.INFERENCE:
+def _check_write(tensor: Tensor, result: Tensor | None) -> bool:
+    """Raises where the write is refused; returns whether it is recorded."""
+    view, recording = tensor._view, modes.is_recording()
+    if tensor._cell.version is None and not modes.is_inference_mode_enabled():
         raise InPlaceError.inference()
     if view is not None and any(k.spec.viewing.scatter is None for k, _ in view.path):
         if view.layout().overlaps:
             raise InPlaceError.overlap()
-    if flags != modes.GRAD:
-        return flags
+    if not recording:
+        return False
     own = tensor._edge if view is None else (view.base._edge if view.base is not None else None)
     if own is None and (result is None or result._edge is None):
-        return flags
+        return True
     if view is not None and view.base is not None:
         if view.made != RECORDED:
             node, number = tensor._edge or (None, 0)
@@ -359,19 +364,18 @@ def _check_write(tensor: Tensor, result: Tensor | None) -> int:
             raise InPlaceError.leaf(view=True)
     elif own is LEAF:
         raise InPlaceError.leaf(view=False)
-    return flags
+    return True
 
 
-def _write_through(tensor: Tensor, view: View, value: Any, flags: int) -> None:
+def _write_through(view: View, value: Tensor, recording: bool) -> None:
     """Writes into the root, and records it at the base."""
     base, root = view.base, view.root
     if not view.path:
         root.write(value._cell.array, view.family)
         return
-    recorded = (
-        flags == modes.GRAD
-        and base is not None
-        and (base._edge is not None or (isinstance(value, Tensor) and value._edge is not None))
+    recorded = base is not None and (
+        (recording and (base._edge is not None or value._edge is not None))
+        or (are_carried() and (tangent_of(base) is not None or tangent_of(value) is not None))
     )
     if recorded:
         written = _run_through(_copy_slices, view.steps, snapshot(base), value)
@@ -379,11 +383,12 @@ def _write_through(tensor: Tensor, view: View, value: Any, flags: int) -> None:
             array = written._cell.array
     if not recorded or view.steps is not view.path:
         kernel, places = _through(_copy_slices, view.path)
-        given = value._cell.array if isinstance(value, Tensor) else value
-        array = kernel.forward(root.array, given, *places)
+        array = kernel.forward(root.array, value._cell.array, *places)
     root.write(array, view.family)
     if recorded:
-        _take_history(base, written)
+        if recording:
+            _take_history(base, written)
+        share_tangent(written, base)
 
 
 def _take_history(tensor: Tensor, result: Tensor) -> None:
@@ -416,7 +421,7 @@ def _move_guards(result: Tensor, tensor: Tensor) -> None:
 
 def turn(tensor: Tensor, shown: Tensor) -> Tensor:
     """Makes `tensor` look where `shown`, a view of it, does: `t_()` and its like."""
-    flags = _check_write(tensor, None)
+    recording = _check_write(tensor, None)
     view, own = shown._view, tensor._view
     if own is None:  # its memory goes to a tensor without a name, which both are views of
         base = new_tensor(tensor._cell, None if tensor._edge is LEAF else tensor._edge)
@@ -430,8 +435,9 @@ def turn(tensor: Tensor, shown: Tensor) -> Tensor:
         view.hidden = own.hidden
     tensor._cell, tensor._view = shown._cell, view
     tensor._cell.looking = weakref.ref(tensor)
-    if flags == modes.GRAD:
+    if recording:
         _take_history(tensor, shown)
+    share_tangent(shown, tensor)
     view.root.count_write(view.family)
     return tensor
 

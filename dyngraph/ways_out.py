@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from dyngraph import dtypes, modes, printing
+from dyngraph.tangents import tangent_of
 from dyngraph.tracing import Tracer
 
 if TYPE_CHECKING:
@@ -149,6 +150,9 @@ class WaysOut:
             suffixes.append("requires_grad=True")
         elif self.grad_fn is not None:
             suffixes.append(f"grad_fn={self.grad_fn!r}")
+        tangent = tangent_of(self)
+        if tangent is not None:
+            suffixes.append(f"tangent={tangent!r}")
         if isinstance(array, Tracer):
             return f"tensor({', '.join([str(array), *suffixes])})"
         return printing.format_tensor(np.asarray(array), suffixes=suffixes)

@@ -33,6 +33,8 @@ def modes_in_force() -> dict[str, object]:
     return {
         "grad mode": dg.is_grad_enabled(),
         "inference mode": dg.is_inference_mode_enabled(),
+        "forward mode's level": dg.autograd.forward_ad._current_level,
+        "forward mode": dg.autograd.forward_ad._is_fwd_grad_enabled(),
         "default dtype": dg.get_default_dtype(),
         "jax_enable_x64": jax.config.read("jax_enable_x64"),
     }

@@ -1,6 +1,6 @@
 """PyTorch's `torch.autograd`: backward, grad, the modes, and the graph's own names."""
 
-from dyngraph.autograd import graph as graph
+from dyngraph.autograd import forward_ad as forward_ad, graph as graph
 from dyngraph.autograd.variable import Variable as Variable
 from dyngraph.backward import backward as backward, grad as grad
 from dyngraph.graph.saved import SavedTensor as SavedTensor
@@ -18,6 +18,7 @@ __all__ = [
     "Variable",
     "backward",
     "enable_grad",
+    "forward_ad",
     "grad",
     "graph",
     "inference_mode",

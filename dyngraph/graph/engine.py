@@ -5,6 +5,7 @@ One Python thread walks one GraphTask; what runs in parallel is XLA's asynchrono
 
 from __future__ import annotations
 
+import contextvars
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -288,7 +289,7 @@ def execute(
         for callback in task.callbacks:  # a callback may queue another
             callback()
     finally:
-        modes.set_flags(flags)
+        modes.restore_flags(flags)
         _running.task = outer
         _running.nesting -= 1
 
@@ -297,18 +298,18 @@ def _execute_on_new_stack(
     task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any], *, create_graph: bool
 ) -> None:
     """`execute` in a thread of its own, because Python bounds the depth of one thread's stack."""
-    flags, outer = modes.get_flags(), _running.task
+    outer = _running.task
     failure: list[BaseException] = []
 
     def body() -> None:
-        modes.set_flags(flags)
         _running.task = outer
         try:
             execute(task, edges, gradients, create_graph=create_graph)
         except BaseException as error:
             failure.append(error)
 
-    thread = threading.Thread(target=body, name="dyngraph-backward")
+    context = contextvars.copy_context()  # with the modes of this thread
+    thread = threading.Thread(target=context.run, args=(body,), name="dyngraph-backward")
     thread.start()
     thread.join()
     if failure:

@@ -72,13 +72,15 @@ class Values(Protocol):
 
 
 class Extra:
-    """What few nodes have: hooks, retained gradients, metadata, a priority set by hand."""
+    """What few nodes have: hooks, retained gradients, tangents, metadata, a priority set by
+    hand."""
 
     __slots__ = (
         "metadata",
         "post_hooks",
         "pre_hooks",
         "retained",
+        "tangents",
         "tensor_hooks",
         "topological_nr",
     )
@@ -89,6 +91,7 @@ class Extra:
         self.post_hooks: HookList | None = None
         self.tensor_hooks: dict[int, HookList] = {}
         self.retained: dict[int, weakref.ref[Any]] = {}
+        self.tangents: Any = None  # of what was saved, in forward mode
         self.topological_nr: int | None = None
 
 

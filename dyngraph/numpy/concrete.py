@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from dyngraph import modes
 from dyngraph.dispatch import attach, check_inference, lift
+from dyngraph.forward import jvp_of, run_carrying
 from dyngraph.graph.node import NO_EDGE, creation_numbers
 from dyngraph.kernels import BackwardPlan, Kernel, OperatorSpec, fill_absent, fit, is_differentiable
 from dyngraph.operator_node import OperatorNode, node_class
@@ -30,13 +31,15 @@ def run_concrete(
 
     Nothing is compiled, so JAX may look at the values. Inputs that are no tensors are constants.
     """
+    if modes.get_flags() & modes.FORWARD:
+        return _run_dual(name, node_name, function, inputs)
     arrays = [
         x._cell.array if isinstance(x, Tensor) else lift(x, name, f"input{i}")
         for i, x in enumerate(inputs)
     ]
     outs = [jnp.asarray(o) for o in function(*arrays)]
     needed = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
-    if not needed or modes.get_flags() != modes.GRAD:
+    if not needed or not modes.is_recording():
         return [wrap(o) for o in outs]
     results: list[Tensor | None] = [new_tensor(Storage(o)) for o in outs]
     spec, kind = _spec(name, node_name, len(inputs), len(outs))
@@ -51,6 +54,29 @@ def run_concrete(
     node.sequence_nr = next(creation_numbers)
     node.outputs = attach(node, outs, results)
     return results  # type: ignore[return-value]
+
+
+def _run_dual(
+    name: str, node_name: str, function: Callable[..., Sequence[Any]], inputs: Sequence[Any]
+) -> list[Tensor]:
+    """The same in forward mode."""
+    count = len(inputs)
+
+    def tangents(
+        places: tuple[int, ...], inputs: Sequence[Any], carried: Sequence[Tensor]
+    ) -> list[Tensor]:
+        def jvp(*values: Any) -> Sequence[Any]:
+            given = {
+                i: t.astype(values[i].dtype) for i, t in zip(places, values[count:], strict=True)
+            }
+            return jvp_of(lambda *arrays: tuple(function(*arrays)), values[:count], given)
+
+        return run_concrete(f"{name}_jvp", f"{node_name}Jvp", jvp, [*inputs, *carried])
+
+    def run() -> list[Tensor]:
+        return run_concrete(name, node_name, function, inputs)
+
+    return run_carrying(run, inputs, range(count), tangents)
 
 
 def _edge(tensor: Tensor) -> Any:

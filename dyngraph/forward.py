@@ -1,0 +1,264 @@
+"""Forward mode: an operator on tensors that carry tangents gives results that carry theirs.
+
+# Note [Tangents are the backward, transposed]
+The tangents of an operator's results are a function of its inputs and their tangents. It is made
+from the operator itself: where backward has the default rule, `jax.jvp` of the function; where it
+has rules written by hand, these are linear in the gradient, and their transpose is the tangent. So
+one set of rules serves both directions, and conventions (ties, subgradients) can't differ.
+
+That function is run as an operator of its own, so it is recorded like any other, and its
+derivatives are `jax.vjp` of it: backward over forward. A node keeps the tangents of what it saved,
+and a backward inside a level runs on tensors, whose operators pass tangents on: forward over
+backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from dyngraph import modes
+from dyngraph.graph.node import Node
+from dyngraph.kernels import Kernel, OperatorSpec, RulePlan, is_differentiable
+from dyngraph.storage import Storage
+from dyngraph.tangents import are_carried, give_tangent, tangent_of
+from dyngraph.tensor import LEAF, Tensor, new_tensor
+from dyngraph.tracing import trace_live
+
+PARAMETERS = {"self": "input"}
+
+
+def run_dual(
+    write: Callable[..., Any],
+    call: Callable[..., Any],
+    spec: OperatorSpec | None,
+    given: Mapping[str, Any],
+) -> Any:
+    """One call of an operator in forward mode; `spec` is None where it is never recorded.
+
+    `call(**given)` is the call, `given` its inputs, then its static arguments. `write` writes the
+    function that runs an operator.
+    """
+    if spec is None:
+        return run_carrying(lambda: call(**given), (), (), no_tangents)
+    values = list(given.values())
+    count = len(spec.inputs)
+
+    def tangents(
+        places: tuple[int, ...], inputs: Sequence[Any], carried: Sequence[Tensor]
+    ) -> Sequence[Tensor]:
+        return jvp_operator(write, spec, places)(inputs, carried, values[count:])
+
+    places = [spec.inputs.index(n) for n in spec.differentiable]
+    return run_carrying(lambda: call(**given), values[:count], places, tangents)
+
+
+def no_tangents(
+    places: tuple[int, ...], inputs: Sequence[Any], carried: Sequence[Tensor]
+) -> Sequence[Tensor]:
+    """The tangents of a function without a derivative."""
+    return ()
+
+
+def run_carrying(
+    run: Callable[[], Any],
+    inputs: Sequence[Any],
+    differentiable: Sequence[int],
+    tangents: Callable[[tuple[int, ...], Sequence[Any], Sequence[Tensor]], Sequence[Tensor]],
+) -> Any:
+    """`run()`, with forward mode off, then its results get the tangents that follow from inputs.
+
+    `differentiable` are the places of inputs whose tangents count. `tangents(places, inputs,
+    carried)` gives one for each result that can have a gradient, from those that the inputs at
+    `places` carry.
+    """
+    carried = {}
+    if are_carried():
+        found = {i: tangent_of(inputs[i]) for i in differentiable if isinstance(inputs[i], Tensor)}
+        carried = {i: tangent for i, tangent in found.items() if tangent is not None}
+    before = [(x._cell.array, x._edge) if isinstance(x, Tensor) else None for x in inputs]
+    flags = modes.get_flags()
+    modes.set_flags(flags & ~modes.FORWARD)
+    try:
+        results = run()
+        if not carried or results is NotImplemented:
+            return results
+        unwritten = [_as_before(x, was) for x, was in zip(inputs, before, strict=True)]
+        made = tangents(tuple(carried), unwritten, tuple(carried.values()))
+    finally:
+        modes.set_flags(flags)
+    tensors = [results] if isinstance(results, Tensor) else list(results)
+    with_gradient = [t for t in tensors if t is not None and is_differentiable(t._cell.array.dtype)]
+    for result, tangent in zip(with_gradient, made, strict=True):
+        give_tangent(result, tangent)
+    node = next((t.grad_fn for t in with_gradient if t.grad_fn is not None), None)
+    if node is not None:
+        keep_tangents(node, [*inputs, *tensors])
+    return results
+
+
+def _as_before(value: Any, was: tuple[Any, Any] | None) -> Any:
+    """An input as it was before the operator ran, which may have written to it."""
+    if was is None or value._cell.array is was[0]:
+        return value
+    return new_tensor(Storage(was[0]), None if was[1] is LEAF else was[1])
+
+
+def keep_tangents(node: Node, fields: Sequence[Any]) -> None:
+    """Has a node that was just recorded keep the tangents of what it saved.
+
+    `fields` are the operator's inputs and results, which `node.plan.sources` counts through.
+    """
+    if node.saved:
+        saved = [fields[source] for source in node.plan.sources]
+        node.need_extra().tangents = [
+            t._meta.tangent if isinstance(t, Tensor) and t._meta is not None else None
+            for t in saved
+        ]
+
+
+# --- the tangents of an operator's results, as an operator --------------------------------------
+
+
+class JvpOperator:
+    """The operator `(*inputs, *tangents of those at places, *statics) -> tangents of results`.
+
+    `write` writes the function that runs it.
+    """
+
+    def __init__(
+        self, write: Callable[..., Any], spec: OperatorSpec, places: tuple[int, ...]
+    ) -> None:
+        count = len(spec.inputs)
+
+        def function(*values: Any, **statics: Any) -> tuple[Any, ...]:
+            kernel = Kernel(spec, tuple(statics.values()))
+            return jvp(kernel, values[:count], dict(zip(places, values[count:], strict=True)))
+
+        made = OperatorSpec(
+            f"{spec.name}_jvp",
+            function,
+            inputs=[*spec.inputs, *(f"tangent{place}" for place in places)],
+            statics=spec.statics,
+            outputs=(),
+            rules={n: None for n in spec.inputs if n not in spec.differentiable},
+        )
+        names = [PARAMETERS.get(n, n) for n in (*made.inputs, *made.statics)]
+        self.run = write(made, ", ".join(names), optional=spec.inputs)
+        self._live: dict[Any, tuple[bool, ...]] = {}
+
+    def __call__(
+        self, inputs: Sequence[Any], tangents: Sequence[Tensor], statics: Sequence[Any]
+    ) -> Sequence[Tensor]:
+        if any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+            live = self.live([*inputs, *tangents], statics)
+            inputs = [
+                x if not isinstance(x, Tensor) or reads else x.detach()
+                for x, reads in zip(inputs, live, strict=False)
+            ]
+        return self.run(*inputs, *tangents, *statics)
+
+    def live(self, values: Sequence[Any], statics: Sequence[Any]) -> tuple[bool, ...]:
+        """Which of `values` the tangents depend on: of a linear operator, they alone.
+
+        A value that is not read would get a gradient of zeros, and what is behind it NaN from it.
+        """
+        kernel = self.run.table.find(tuple(statics))
+        arrays = [v._cell.array if isinstance(v, Tensor) else v for v in values]
+        avals = [
+            jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type)
+            if isinstance(x, jax.Array)
+            else None
+            for x in arrays
+        ]
+        key = (kernel, *[a if a is None else (a.shape, a.dtype, a.weak_type) for a in avals])
+        try:
+            return self._live[key]
+        except KeyError:
+            pass
+
+        def of_arrays(*given: Any) -> list[Any]:
+            rest = iter(given)
+            pairs = zip(arrays, avals, strict=True)
+            return list(kernel.function(*[x if a is None else next(rest) for x, a in pairs]))
+
+        reads = iter(trace_live(of_arrays, [a for a in avals if a is not None]).live)
+        live = self._live[key] = tuple(a is not None and next(reads) for a in avals)
+        return live
+
+
+def jvp_operator(
+    write: Callable[..., Any], spec: OperatorSpec, places: tuple[int, ...]
+) -> JvpOperator:
+    """The operator for one set of inputs that carry tangents."""
+    try:
+        return spec.jvps[places]
+    except KeyError:
+        made = spec.jvps[places] = JvpOperator(write, spec, places)
+        return made
+
+
+def jvp(kernel: Kernel, inputs: Sequence[Any], tangents: Mapping[int, Any]) -> tuple[Any, ...]:
+    """The tangents of the results that can have a gradient, from arrays and their tangents.
+
+    `tangents` are by the place of their input. See Note [Tangents are the backward, transposed].
+    """
+    spec = kernel.spec
+    needs = sum(1 << spec.differentiable.index(spec.inputs[place]) for place in tangents)
+    plan = kernel.plans[needs]
+    # a tangent may have another precision than its tensor
+    tangents = {i: t.astype(inputs[i].dtype) for i, t in sorted(tangents.items())}
+    if isinstance(plan, RulePlan):
+        return _transposed_rules(plan, inputs, tangents)
+    return jvp_of(kernel.function, inputs, tangents)
+
+
+def jvp_of(
+    function: Callable[..., Any], inputs: Sequence[Any], tangents: Mapping[int, Any]
+) -> tuple[Any, ...]:
+    """The same by JAX's own rules."""
+
+    def of_moving(*moving: Any) -> list[Any]:
+        values = list(inputs)
+        for place, value in zip(tangents, moving, strict=True):
+            values[place] = value
+        return _with_gradient(function(*values))
+
+    _, made = jax.jvp(of_moving, [inputs[i] for i in tangents], list(tangents.values()))
+    return tuple(made)
+
+
+def _transposed_rules(
+    plan: RulePlan, inputs: Sequence[Any], tangents: Mapping[int, Any]
+) -> tuple[Any, ...]:
+    """The same by the transpose of hand-written rules."""
+    spec = plan.kernel.spec
+    outs = plan.kernel.function(*inputs)
+    outs = tuple(outs) if isinstance(outs, (tuple, list)) else (outs,)
+    fields = [*inputs, *outs]
+    saved = [fields[source] for source in plan.sources]
+    moving = {spec.inputs[i]: (inputs[i].shape, inputs[i].dtype) for i in tangents}
+    backward = plan.function(tuple(moving.get(n) for n in spec.differentiable), None)
+
+    def rules(*grads: Any) -> list[Any]:
+        return [g for g in backward(*saved, *grads) if g is not None]
+
+    # The derivative of a linear function is the same wherever it is taken; but some rules ask
+    # where the gradient is 0, as they must not divide there, so it is not taken there.
+    _, transpose = jax.vjp(rules, *[_nowhere_zero(o) for o in _with_gradient(outs)])
+    # see Note [Complex gradients]: backward conjugates what JAX's transpose does not
+    ordered = [tangents[spec.inputs.index(n)] for n in spec.differentiable if n in moving]
+    return tuple(jnp.conj(t) for t in transpose([jnp.conj(t) for t in ordered]))
+
+
+def _nowhere_zero(like: Any) -> Any:
+    values = jnp.sin(1 + jnp.arange(like.size, dtype=jnp.float32)).reshape(like.shape)
+    return (values * (1 + 1j) if jnp.iscomplexobj(like) else values).astype(like.dtype)
+
+
+def _with_gradient(outs: Any) -> list[Any]:
+    outs = outs if isinstance(outs, (tuple, list)) else [outs]
+    return [o for o in outs if o is not None and is_differentiable(o.dtype)]

@@ -1,0 +1,119 @@
+"""Tangents of forward mode: which tensor carries one, and the level that they end with.
+
+Invariant: what tensors and nodes keep is a `Tangent`, a box that its level empties when it is left.
+So nothing computed at a level outlives it, whoever still holds the tensors.
+"""
+
+from __future__ import annotations
+
+import weakref
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from dyngraph import modes
+
+if TYPE_CHECKING:
+    from dyngraph.tensor import Tensor
+
+
+class Tangent:
+    """The tangent of one tensor at one level; empty once that level has been left."""
+
+    __slots__ = ("__weakref__", "level", "tensor")
+
+    def __init__(self, tensor: Tensor, level: Level) -> None:
+        self.tensor: Tensor | None = tensor
+        self.level = level
+        level.tangents.add(self)
+
+
+class Level:
+    """The stretch of a program between entering forward mode and leaving it."""
+
+    __slots__ = ("tangents",)
+
+    def __init__(self) -> None:
+        self.tangents: weakref.WeakSet[Tangent] = weakref.WeakSet()
+
+    def empty(self) -> None:
+        """Drops every tangent of this level."""
+        for tangent in list(self.tangents):
+            tangent.tensor = None
+
+
+# As with the modes, each thread and each asyncio task has a level of its own.
+_level: ContextVar[Level | None] = ContextVar("dyngraph_level", default=None)
+_enabled = ContextVar("dyngraph_forward_enabled", default=True)
+
+
+def enter_level() -> None:
+    """Opens a level; RuntimeError where one is open."""
+    if _level.get() is not None:
+        raise RuntimeError(
+            "Nested forward mode AD is not supported at the moment. Leave the level that is open "
+            "first, or use two of backward, forward over backward and backward over forward."
+        )
+    _level.set(Level())
+    _set_flag()
+
+
+def exit_level() -> None:
+    """Leaves the open level and drops its tangents; RuntimeError where none is open."""
+    level = _level.get()
+    if level is None:
+        raise RuntimeError(
+            "Dual level must be a positive number: no level of forward mode is open here. Call "
+            "enter_dual_level() first."
+        )
+    _level.set(None)
+    _set_flag()
+    level.empty()
+
+
+def is_level_open() -> bool:
+    """Whether this thread is between entering a level and leaving it."""
+    return _level.get() is not None
+
+
+def is_enabled() -> bool:
+    """Whether tensors carry tangents inside a level."""
+    return _enabled.get()
+
+
+def set_enabled(enabled: bool) -> None:
+    """Switches off, or on again, that tensors carry tangents inside a level."""
+    _enabled.set(enabled)
+    _set_flag()
+
+
+def _set_flag() -> None:
+    on = _enabled.get() and _level.get() is not None
+    modes.set_flags(modes.get_flags() & ~modes.FORWARD | (modes.FORWARD if on else 0))
+
+
+def are_carried() -> bool:
+    """Whether tensors carry tangents here: a level is open, and inference mode is off."""
+    return modes.get_flags() & (modes.FORWARD | modes.INFERENCE) == modes.FORWARD
+
+
+def tangent_of(tensor: Any) -> Tensor | None:
+    """The tangent that a tensor carries at the level which is open here."""
+    meta = tensor._meta
+    if meta is None or meta.tangent is None or not are_carried():
+        return None
+    tangent = meta.tangent
+    return tangent.tensor if tangent.level is _level.get() else None
+
+
+def give_tangent(tensor: Any, tangent: Tensor) -> None:
+    """Makes `tangent` the tangent of `tensor` until the open level is left."""
+    level = _level.get()
+    assert level is not None, "a tangent belongs to a level"
+    tensor.need_meta().tangent = Tangent(tangent, level)
+
+
+def share_tangent(source: Any, target: Any) -> None:
+    """Gives `target` the tangent that `source` carries, and takes its own where there is none."""
+    tangent = None if source._meta is None else source._meta.tangent
+    if tangent is not None or target._meta is not None:
+        target.need_meta().tangent = tangent
