@@ -116,7 +116,10 @@ def stub() -> str:
     for name in sorted(bound):
         member = bound[name]
         if isinstance(member, property):
-            lines += ["    @property", f"    def {name}(self) -> Tensor: ..."]
+            returned = _returned(member.fget)  # type: ignore[arg-type]
+            lines += ["    @property", f"    def {name}(self) -> {returned}: ..."]
+            if member.fset is not None:
+                lines += [f"    @{name}.setter", f"    def {name}(self, value: Any) -> None: ..."]
         else:
             lines.append(f"    def {name}({_parameters(member)}) -> {_returned(member)}: ...")
     return "\n".join(lines) + "\n"
@@ -153,7 +156,7 @@ def _returned(function: Callable[..., Any]) -> str:
     named = str(inspect.signature(function).return_annotation)
     if named in _BUILTIN_RETURNS:
         return f"builtins.{named}"  # Tensor has methods of these names
-    return named if named in ("Tensor", "None") else "Any"
+    return named if named in ("Tensor", "None", "Tensor | None") else "Any"
 
 
 TEXTS: dict[Path, Callable[[], str]] = {

@@ -14,6 +14,7 @@ compares versions needs no root, and keeps none alive.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import weakref
 from typing import Any, Protocol
@@ -81,10 +82,8 @@ class Storage:
         for reference, _ in views or ():
             cell = reference()
             if cell is not None:
-                try:
+                with contextlib.suppress(AttributeError):
                     del cell.array
-                except AttributeError:
-                    pass
                 tensor = cell.looking()
                 if tensor is not None:
                     tensor._forget_edge()

@@ -1,11 +1,8 @@
-"""Views and in-place writes: what shares memory in PyTorch shares it here, on immutable arrays.
+"""View: where a tensor looks that shares another's memory, and how it is made one.
 
-# Note [Writing is computing and putting back]
-An in-place operator runs out of place on a snapshot of the tensor; `assign` then gives the tensor
-the result's value and history. A view's value is written through its path into the root Storage,
-and the write is recorded as one operator, `copy_slices`, whose node becomes the base's grad_fn. The
-view's own place in the graph, and those of all other views of that base, are looked up again when
-they are next asked for: as what the operator `view_again` shows of the base.
+A view that was written to past it is emptied (see Note [Views are emptied, and fill themselves]);
+what its root shows along its path then fills it, and its place in the graph is found again behind
+its base, as the operator `view_again` of what the base is now.
 """
 
 from __future__ import annotations
@@ -16,18 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from dyngraph import modes
 from dyngraph.dispatch import define_dispatcher
-from dyngraph.errors import InPlaceError
-from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable, same
-from dyngraph.operator_node import OperatorNode
+from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
 from dyngraph.storage import Storage
-from dyngraph.tangents import are_carried, share_tangent, tangent_of
-from dyngraph.tensor import LEAF, Tensor, new_tensor
-from dyngraph.viewing import Layout, contiguous_stride, fit_value, look, write_through
+from dyngraph.tangents import share_tangent, tangent_of
+from dyngraph.tensor import Tensor, new_tensor
+from dyngraph.viewing import Layout, contiguous_stride, look
 
 RECORDED = ""
 """How most views are made; other ways are why a write to the view is refused."""
@@ -79,11 +72,17 @@ class View:
         """Where the elements are in the root's memory."""
         if self._layout is None:
             shape = self.root.array.shape
-            layout = Layout(shape, contiguous_stride(shape), 0)
+            layout: Layout | None = Layout(shape, contiguous_stride(shape), 0)
             for kernel, others in self.path:
+                assert layout is not None, "a step that needs a copy makes no view"
                 layout = layout.after(kernel, others)
             self._layout = layout
+        assert self._layout is not None
         return self._layout
+
+    def may_overlap(self) -> bool:
+        """Whether a step is of the kind that may show an element twice."""
+        return any(kernel.spec.viewing.scatter is None for kernel, _ in self.path)  # type: ignore[union-attr]
 
     def refill(self, tensor: Tensor) -> jax.Array:
         """The array of the view, computed from the root after a write."""
@@ -91,7 +90,7 @@ class View:
         if base is not None and tensor._edge_is_lost() and _is_followed(base):
             self.update(tensor)
             return tensor._cell.array
-        kernel, places = _through(_view_again, self.path)
+        kernel, places = kernel_through(_view_again, self.path)
         array = tensor._cell.array = kernel.forward(self.root.array, *places)
         return array
 
@@ -104,7 +103,7 @@ class View:
         before = modes.get_flags()
         modes.set_flags(before & ~modes.INFERENCE | modes.GRAD)
         try:
-            shown = _run_through(_view_again, self.steps, base)
+            shown = run_through(_view_again, self.steps, base)
         finally:
             modes.set_flags(before)
         if tensor._cell.is_empty():
@@ -147,11 +146,11 @@ def as_view(
             steps = path if above.steps is above.path else (*above.steps, step)
     view = result._view = View(base, steps, root, path, family, made)
     view._layout = layout
-    _connect(result, parent._cell.version)
+    connect(result, parent._cell.version)
     return result
 
 
-def _connect(tensor: Tensor, version: int | None) -> None:
+def connect(tensor: Tensor, version: int | None) -> None:
     """Makes the cell of a view known to its root and to its tensor."""
     cell, view = tensor._cell, tensor._view
     cell.version = version
@@ -180,7 +179,7 @@ def alias(tensor: Tensor, family: object = None, version: int | None = None) -> 
     if family is None:
         family, version = view.family, cell.version
     result._view = View(None, (), root, path, family)
-    _connect(result, version)
+    connect(result, version)
     return result
 
 
@@ -218,235 +217,16 @@ def _view_again(count: int) -> Callable[..., Any]:
     return define_dispatcher(spec)
 
 
-@functools.cache
-def _copy_slices(count: int) -> Callable[..., Any]:
-    """A value written where the steps look: the operator behind a base whose view was written
-    to."""
-    names = [f"place{i}" for i in range(count)]
-    spec = OperatorSpec(
-        "copy_slices",
-        lambda self, value, *places, steps: write_through(self, value, steps, places),
-        inputs=["self", "value", *names],
-        statics=["steps"],
-        rules=dict.fromkeys(names),
-        node_name="CopySlices",
-    )
-    return define_dispatcher(spec)
-
-
 def _split(steps: Sequence[Step]) -> tuple[tuple[Kernel, ...], list[Any]]:
     return tuple([k for k, _ in steps]), [place for _, others in steps for place in others]
 
 
-def _through(family: Callable[[int], Any], path: Sequence[Step]) -> tuple[Kernel, list[Any]]:
+def kernel_through(family: Callable[[int], Any], path: Sequence[Step]) -> tuple[Kernel, list[Any]]:
     """The kernel of an operator through a path, and the places that it looks at."""
     kernels, places = _split(path)
     return family(len(places)).table.find((kernels,)), places
 
 
-def _run_through(family: Callable[[int], Any], path: Sequence[Step], *tensors: Any) -> Tensor:
+def run_through(family: Callable[[int], Any], path: Sequence[Step], *tensors: Any) -> Tensor:
     kernels, places = _split(path)
     return family(len(places))(*tensors, *places, steps=kernels)
-
-
-# --- in place ---------------------------------------------------------------------------------
-
-
-def snapshot(tensor: Tensor) -> Tensor:
-    """The tensor as it is now: what an in-place operator computes with.
-
-    Its Storage is its own, so a node that saves it does not take the write that follows for a
-    change of what it saved.
-    """
-    result = new_tensor(Storage(tensor._cell.array, tensor._cell.version), tensor._edge)
-    if tensor._edge is LEAF:
-        result._meta = tensor.need_meta()
-    share_tangent(tensor, result)
-    return result
-
-
-def assign(tensor: Tensor, result: Tensor, where: str) -> Tensor:
-    """Gives `tensor` the value and the history of `result`, as the in-place form of `where`.
-
-    Raises RuntimeError where PyTorch does: for leaves that require grad and views of them, for
-    views that share memory with themselves or were made together or without recording, for
-    inference tensors outside inference mode, and for results of another shape or kind of dtype.
-    """
-    cell, view = tensor._cell, tensor._view
-    array = tensor._cell.array
-    if result._cell.array.shape != array.shape:
-        raise InPlaceError.shape(where, array.shape, result._cell.array.shape)
-    if result._cell.array.dtype != array.dtype:
-        result = _cast_like(tensor, result)
-    if result._edge is None and modes.is_recording() and tensor._edge is not None:
-        result = overwritten(snapshot(tensor), result)
-    recording = _check_write(tensor, result)
-    value = result._cell.array
-    if view is None:
-        cell.write(value)
-    else:
-        _write_through(view, result, recording)
-        cell.array = value
-    if recording:
-        if view is None or view.base is None:
-            _take_history(tensor, result)
-        _move_guards(result, tensor)
-    share_tangent(result, tensor)
-    return tensor
-
-
-overwritten = define_dispatcher(
-    OperatorSpec(
-        "copy",
-        lambda self, src: fit_value(src, self),
-        inputs=["self", "src"],
-        rules={"self": lambda grad: jnp.zeros_like(grad), "src": same},
-        node_name="CopyBackwards",
-    )
-)
-"""The second tensor in the shape and dtype of the first, whose gradient is zero."""
-
-
-@functools.cache
-def _caster(dtype: Any) -> Callable[..., Any]:
-    spec = OperatorSpec(
-        "cast_in_place",
-        lambda self: (self.real if jnp.iscomplexobj(self) else self).astype(dtype),
-        inputs=["self"],
-        rules={"self": same},
-        node_name="ToCopyBackward0",
-    )
-    return define_dispatcher(spec)
-
-
-def _cast_like(tensor: Tensor, result: Tensor) -> Tensor:
-    """The result in the tensor's dtype; RuntimeError for one of a wider kind."""
-    own, other = tensor.dtype, result.dtype
-    if _KINDS.index(_kind(other)) > _KINDS.index(_kind(own)):
-        raise InPlaceError.dtype(own.name, other.name)
-    return _caster(own.dtype)(result)
-
-
-_KINDS = ("bool", "integer", "floating point", "complex")
-
-
-def _kind(dtype: Any) -> str:
-    if dtype.is_complex or dtype.is_floating_point:
-        return "complex" if dtype.is_complex else "floating point"
-    return "bool" if dtype.name == "bool" else "integer"
-
-
-def assign_part(tensor: Tensor, value: Tensor) -> None:
-    """Writes `value` over all of a view that `lazy_view` made."""
-    recording = _check_write(tensor, value)
-    _write_through(tensor._view, value, recording)
-
-
-def _check_write(tensor: Tensor, result: Tensor | None) -> bool:
-    """Raises where the write is refused; returns whether it is recorded."""
-    view, recording = tensor._view, modes.is_recording()
-    if tensor._cell.version is None and not modes.is_inference_mode_enabled():
-        raise InPlaceError.inference()
-    if view is not None and any(k.spec.viewing.scatter is None for k, _ in view.path):
-        if view.layout().overlaps:
-            raise InPlaceError.overlap()
-    if not recording:
-        return False
-    own = tensor._edge if view is None else (view.base._edge if view.base is not None else None)
-    if own is None and (result is None or result._edge is None):
-        return True
-    if view is not None and view.base is not None:
-        if view.made != RECORDED:
-            node, number = tensor._edge or (None, 0)
-            name = node.name().removesuffix("Backward0") if node else "the function"
-            raise InPlaceError.view(view.made.format(node=name, number=number))
-        if view.base._edge is LEAF:
-            raise InPlaceError.leaf(view=True)
-    elif own is LEAF:
-        raise InPlaceError.leaf(view=False)
-    return True
-
-
-def _write_through(view: View, value: Tensor, recording: bool) -> None:
-    """Writes into the root, and records it at the base."""
-    base, root = view.base, view.root
-    if not view.path:
-        root.write(value._cell.array, view.family)
-        return
-    recorded = base is not None and (
-        (recording and (base._edge is not None or value._edge is not None))
-        or (are_carried() and (tangent_of(base) is not None or tangent_of(value) is not None))
-    )
-    if recorded:
-        written = _run_through(_copy_slices, view.steps, snapshot(base), value)
-        if view.steps is view.path:
-            array = written._cell.array
-    if not recorded or view.steps is not view.path:
-        kernel, places = _through(_copy_slices, view.path)
-        array = kernel.forward(root.array, value._cell.array, *places)
-    root.write(array, view.family)
-    if recorded:
-        if recording:
-            _take_history(base, written)
-        share_tangent(written, base)
-
-
-def _take_history(tensor: Tensor, result: Tensor) -> None:
-    """Makes the node behind `result` the tensor's grad_fn; what it retained is retained there."""
-    if result._edge is None:
-        return
-    if tensor.retains_grad:
-        tensor._stop_retaining()
-    tensor._edge = result._edge
-    if tensor.retains_grad:
-        tensor._retain()
-
-
-def _move_guards(result: Tensor, tensor: Tensor) -> None:
-    """Makes a node that has saved its result watch the tensor that the result was written to."""
-    node = result._edge[0] if result._edge is not None else None
-    if isinstance(node, OperatorNode) and result._cell in node.guards:
-        pairs = zip(node.guards[::2], node.guards[1::2], strict=True)
-        node.guards = tuple(
-            part
-            for owner, version in pairs
-            for part in (
-                (tensor._cell, tensor._cell.version) if owner is result._cell else (owner, version)
-            )
-        )
-
-
-# --- the same tensor, looking elsewhere -------------------------------------------------------
-
-
-def turn(tensor: Tensor, shown: Tensor) -> Tensor:
-    """Makes `tensor` look where `shown`, a view of it, does: `t_()` and its like."""
-    recording = _check_write(tensor, None)
-    view, own = shown._view, tensor._view
-    if own is None:  # its memory goes to a tensor without a name, which both are views of
-        base = new_tensor(tensor._cell, None if tensor._edge is LEAF else tensor._edge)
-        for reference, _ in tensor._cell.views or ():
-            cell = reference()
-            other = cell.looking() if cell is not None else None
-            if other is not None and other._view.base is tensor:
-                other._view.base = base
-        view.hidden = True
-    else:
-        view.hidden = own.hidden
-    tensor._cell, tensor._view = shown._cell, view
-    tensor._cell.looking = weakref.ref(tensor)
-    if recording:
-        _take_history(tensor, shown)
-    share_tangent(shown, tensor)
-    view.root.count_write(view.family)
-    return tensor
-
-
-def look_at(tensor: Tensor, other: Tensor) -> None:
-    """Makes `tensor` share the memory of `other` from now on, counting writes of its own."""
-    cell, view = other._cell, other._view
-    root, path = (cell, ()) if view is None else (view.root, view.path)
-    version = tensor._cell.version
-    tensor._cell = Storage(cell.array)
-    tensor._view = View(None, (), root, path, object())
-    _connect(tensor, version)

@@ -24,7 +24,7 @@ READING_ORDER = """
     graph.hooks graph.node graph.saved graph.accumulate graph.engine graph
     described ways_out tensor random
     operator_node forward dispatch_source dispatch values
-    views
+    views writing
     ops.operator ops.arguments ops.rules ops.host_values
     ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes
     ops.choosing ops.comparison ops.activation ops.piecewise_linear

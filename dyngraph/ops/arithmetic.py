@@ -316,8 +316,8 @@ def _integers_only(name: str, function: Any) -> Any:
         for value in (self, other):
             if value.dtype.kind not in "iub" or value.dtype == bool:
                 raise NotImplementedError(
-                    f"\"{name}\" not implemented for '{value.dtype}': it is a function of integers. "
-                    "Convert them by .int()."
+                    f"\"{name}\" not implemented for '{value.dtype}': it is a function of "
+                    "integers. Convert them by .int()."
                 )
         return function(self, other)
 

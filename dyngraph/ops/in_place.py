@@ -6,6 +6,7 @@ See Note [Writing is computing and putting back].
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from dyngraph import dtypes
 from dyngraph.dispatch import OPERANDS, lift
 from dyngraph.errors import InPlaceError
 from dyngraph.ops.basic_indexing import basic_plan
+from dyngraph.ops.complexes import imag, real
 from dyngraph.ops.conversion import convert
 from dyngraph.ops.factory_arguments import read_size
 from dyngraph.ops.filled import zeros
@@ -30,13 +32,14 @@ from dyngraph.ops.shape import squeeze, unsqueeze
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor, wrap
 from dyngraph.viewing import contiguous_stride
-from dyngraph.views import assign, assign_part, lazy_view, overwritten, snapshot, turn
+from dyngraph.views import lazy_view
+from dyngraph.writing import assign, assign_part, overwritten, snapshot, turn
 
 FORMS: dict[str, str] = {
-    "arithmetic": "abs absolute add addcdiv addcmul copysign div divide floor_divide fmod gcd lcm lerp mul "
-    "multiply neg negative remainder sgn sign sub subtract true_divide",
-    "trigonometry": "acos acosh arccos arccosh arcsin arcsinh arctan2 arctan arctanh asin asinh atan2 "
-    "atan atanh cos cosh deg2rad rad2deg sin sinh tan tanh",
+    "arithmetic": "abs absolute add addcdiv addcmul copysign div divide floor_divide fmod gcd "
+    "lcm lerp mul multiply neg negative remainder sgn sign sub subtract true_divide",
+    "trigonometry": "acos acosh arccos arccosh arcsin arcsinh arctan2 arctan arctanh asin asinh "
+    "atan2 atan atanh cos cosh deg2rad rad2deg sin sinh tan tanh",
     "affine": "addbmm addmm addmv addr baddbmm",
     "comparison": "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
     "bitwise_xor eq ge greater greater_equal gt le less less_equal logical_and "
@@ -71,6 +74,7 @@ def in_place(function: Callable[..., Any], doc: str = "") -> Callable[..., Tenso
 
     run.__name__ = run.__qualname__ = name
     run.__module__ = __name__
+    run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     run.__doc__ = doc or f"`{function.__name__}`, written to the tensor itself."
     return run
 
@@ -83,6 +87,7 @@ def _turning(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     run.__name__ = run.__qualname__ = f"{function.__name__}_"
     run.__module__ = __name__
+    run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     run.__doc__ = f"`{function.__name__}` of the tensor itself: its shape changes, no value does."
     return run
 
@@ -193,13 +198,21 @@ def _step(run: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return run.table.find(arguments[count:]), others  # type: ignore[attr-defined]
 
 
+def _is_mask_of(input: Tensor, item: Any) -> bool:
+    return (
+        isinstance(item, Tensor)
+        and item.dtype == dtypes.bool
+        and item.ndim > 0
+        and item.shape == input.shape
+    )
+
+
 def _put_at(input: Tensor, index: tuple[Any, ...], value: Tensor) -> None:
     """Writes at an index with arrays or masks in it."""
     (first, *more) = index
-    if not more and not value.ndim and isinstance(first, Tensor) and first.shape == input.shape:
-        if first.dtype == dtypes.bool and input.ndim:
-            assign(input, masked_fill(snapshot(input), first, value), "index_put_")
-            return
+    if not more and not value.ndim and _is_mask_of(input, first):
+        assign(input, masked_fill(snapshot(input), first, value), "index_put_")
+        return
     if first is False:
         return
     shape = input._cell.array.shape
@@ -302,6 +315,14 @@ def _mapped(
     return assign(input, made, name)
 
 
+def _set_real(input: Tensor, value: Any) -> None:
+    setitem(real(input), ..., value)
+
+
+def _set_imag(input: Tensor, value: Any) -> None:
+    setitem(imag(input), ..., value)
+
+
 def share_memory_(input: Tensor) -> Tensor:
     """The tensor itself: processes do not share JAX's arrays."""
     return input
@@ -364,3 +385,5 @@ METHODS = (
     "zero_",
 )
 """The methods of Tensor that this file has."""
+PROPERTIES = {"real": (real, _set_real), "imag": (imag, _set_imag)}
+"""The properties of Tensor that can be assigned to."""

@@ -57,7 +57,7 @@ def getitem(input: Tensor, index: Any) -> Tensor:
             return _index_operator(1)(input, index, (0,))
     items = basic_items(index)
     if items is None:
-        return _getitem_advanced(input, index if kind is tuple else (index,))
+        return _getitem_advanced(input, index if isinstance(index, tuple) else (index,))
     run, arguments = basic_plan(shape, items)
     return run(input, *arguments)
 

@@ -13,7 +13,8 @@ from dyngraph.errors import InPlaceError
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, canonical_dim
 from dyngraph.viewing import Layout, contiguous_stride
-from dyngraph.views import alias, look_at
+from dyngraph.views import alias
+from dyngraph.writing import look_at
 
 
 def layout_of(input: Tensor) -> Layout:

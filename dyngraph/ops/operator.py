@@ -54,7 +54,8 @@ def define(
     carries them. `elementwise=True` says that the output has the shape and dtype of the one input,
     which makes recording it cheaper. `passes_on=True` says that the output is the first input, so
     that no kernel runs. `viewing` makes the result a view: it says how to write back to the input.
-    `differentiable=False` is for functions without a gradient: nothing is recorded. Raises TypeError for a rule that names what it can't have.
+    `differentiable=False` is for functions without a gradient: nothing is recorded. Raises
+    TypeError for a rule that names what it can't have.
     """
     parameters = inspect.signature(function).parameters.values()
     inputs = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]

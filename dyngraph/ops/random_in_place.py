@@ -18,7 +18,7 @@ from dyngraph.ops.random import next_draw
 from dyngraph.random import Generator
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.views import assign
+from dyngraph.writing import assign
 
 
 def _fill(
@@ -33,8 +33,8 @@ def _fill(
 def _need_floats(name: str, input: Tensor) -> None:
     if not input.dtype.is_differentiable:
         raise NotImplementedError(
-            f"\"{name}\" not implemented for '{input.dtype.name}': it draws floating point numbers. "
-            "Use random_() for integers."
+            f"\"{name}\" not implemented for '{input.dtype.name}': it draws floating point "
+            "numbers. Use random_() for integers."
         )
 
 
