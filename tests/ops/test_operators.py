@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dyngraph as dg
+from dyngraph.autograd import forward_ad as fwd
 from dyngraph.tracing import trace_live
 from tests.opinfo import OpInfo, Sample
 from tests.rows import ROWS
@@ -224,3 +225,29 @@ def test_saves_only_tensors_that_backward_reads(row: OpInfo, sample: Sample) -> 
 
         live = trace_live(backward, [*(node.saved[i] for i in present), *grads]).live
         assert all(live[: len(present)]), f"{node.name()} saves what its backward does not read"
+
+
+@cases([(row, i) for row, i in WITH_GRADIENT if i == 0])
+def test_tangent_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
+    trial = Trial(row, sample)
+    floats = trial.floats()
+    directions = trial.cotangents(floats)
+    with fwd.dual_level():
+        values = [dg.tensor(a) for a in trial.arrays]
+        for place, direction in zip(trial.places, directions, strict=True):
+            values[place] = fwd.make_dual(values[place], dg.tensor(direction))
+        outs = flat(operator(row.name)(*trial.rebuild(values), **trial.kwargs))
+        got = [fwd.unpack_dual(o).tangent for o in outs if is_float(o)]
+
+    def twin(*values: Any) -> list[Any]:
+        return jax.jvp(trial.differentiable, values, tuple(directions))[1]
+
+    try:
+        want = jax.jit(twin)(*floats)
+    except jax.errors.JAXTypeError:  # the twin looks at values
+        want = twin(*floats)
+    assert len(got) == len(want)
+    for tangent, expected in zip(got, want, strict=True):
+        assert tangent is not None
+        assert tangent.dtype == expected.dtype
+        trial.close(tangent, expected)
