@@ -1,0 +1,536 @@
+"""What an in-place write does to the graph: the base's history, and that of every view of it."""
+
+from __future__ import annotations
+
+import dyngraph as dg
+from tests.graph.helpers import assert_values, leaf
+
+NUMBERS = dg.tensor([1.0, 2.0, 3.0, 4.0])
+
+
+def vector() -> dg.Tensor:
+    """A leaf of four ones."""
+    return dg.ones(4, requires_grad=True)
+
+
+def name_of(tensor: dg.Tensor) -> str:
+    assert tensor.grad_fn is not None
+    return tensor.grad_fn.name()
+
+
+# Without views
+
+
+def test_write_is_recorded_after_what_was_there() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    before = y.grad_fn
+    y.mul_(3)
+    assert y.grad_fn is not None and y.grad_fn is not before
+    assert y.grad_fn.next_functions[0][0] is before
+
+
+def test_gradient_goes_through_each_write() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.mul_(3).add_(1).pow_(2)
+    y.sum().backward()
+    assert_values(x.grad, [84, 156])
+
+
+def test_what_was_computed_before_a_write_keeps_its_gradient() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    before = y * 10
+    y.mul_(3)
+    (before + y).sum().backward()
+    assert_values(x.grad, [26, 26])
+
+
+def test_write_into_a_constant_makes_it_require_grad() -> None:
+    x, y = leaf(1.0, 2.0), dg.zeros(2)
+    y += x
+    assert y.requires_grad and not y.is_leaf
+    (y * y).sum().backward()
+    assert_values(x.grad, [2, 4])
+
+
+def test_write_into_a_constant_of_constants_records_nothing() -> None:
+    x = dg.zeros(2)
+    x.add_(5)
+    assert x.is_leaf and not x.requires_grad
+
+
+def test_constant_written_before_it_requires_grad_is_a_leaf() -> None:
+    x = dg.zeros(2)
+    x.add_(5)
+    x.requires_grad = True
+    x.sum().backward()
+    assert_values(x.grad, [1, 1])
+
+
+def test_base_whose_view_was_written_before_it_requires_grad_is_a_leaf() -> None:
+    x = dg.zeros(2)
+    x[:].add_(5)
+    x.requires_grad = True
+    x.sum().backward()
+    assert_values(x.grad, [1, 1])
+
+
+def test_rows_of_a_constant_filled_from_leaves() -> None:
+    x, y, z = dg.zeros(3, 2), leaf(1.0, 2.0), leaf(3.0, 4.0)
+    x[0] = y
+    x[1] = 2 * z
+    assert x.requires_grad and x.grad_fn is not None
+    x.sum().backward()
+    assert_values(y.grad, [1, 1])
+    assert_values(z.grad, [2, 2])
+
+
+# A write into a view
+
+
+def test_write_into_a_view_is_a_CopySlices_of_the_base() -> None:
+    base = vector() * 2
+    base[:2].mul_(3)
+    assert "CopySlices" in name_of(base)
+
+
+def test_gradient_of_the_base_goes_through_the_write_into_its_view() -> None:
+    x = vector()
+    base = x * 1
+    base[1:3].mul_(5)
+    (base * NUMBERS).sum().backward()
+    assert_values(x.grad, [1, 10, 15, 4])
+
+
+def test_gradient_of_the_view_goes_through_the_write_into_it() -> None:
+    x = vector()
+    base = x * 1
+    view = base[1:3]
+    view.mul_(5)
+    (view * dg.tensor([1.0, 10.0])).sum().backward()
+    assert_values(x.grad, [0, 5, 50, 0])
+
+
+def test_gradient_reaches_what_was_written() -> None:
+    x, factor = vector(), leaf(2.0, 3.0)
+    base = x * 1
+    base[1:3].mul_(factor)
+    (base * NUMBERS).sum().backward()
+    assert_values(x.grad, [1, 4, 9, 4])
+    assert_values(factor.grad, [2, 3])
+
+
+def test_view_of_a_view_writes_to_the_base() -> None:
+    x = vector()
+    base = x * 1
+    base.view(2, 2)[1].unsqueeze(0)[..., :1].mul_(7)
+    (base * NUMBERS).sum().backward()
+    assert_values(x.grad, [1, 2, 21, 4])
+
+
+def test_view_of_a_view_that_was_written_has_both_gradients() -> None:
+    x = vector()
+    base = x * 1
+    view = base.view(2, 2)
+    view.mul_(3)
+    part = view[0]
+    part.mul_(5)
+    base.sum().backward()
+    assert_values(x.grad, [15, 15, 3, 3])
+
+
+def test_writes_that_overlap_multiply_in_the_gradient() -> None:
+    x = vector()
+    base = x * 1
+    base[:3].mul_(2)
+    base[1:].mul_(3)
+    base.view(2, 2)[:, 1].mul_(5)
+    base.sum().backward()
+    assert_values(x.grad, [2, 30, 6, 15])
+
+
+def test_write_into_a_view_that_is_not_contiguous() -> None:
+    x = dg.ones(2, 3, requires_grad=True)
+    base = x * 1
+    view = base.t()[1:]
+    view.mul_(dg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    base.sum().backward()
+    assert_values(x.grad, [[1, 1, 3], [1, 2, 4]])
+
+
+def test_write_into_a_view_of_the_real_parts() -> None:
+    x = dg.tensor([1 + 2j, 3 + 4j], requires_grad=True)
+    base = x * 1
+    base.real.mul_(5)
+    assert base.tolist() == [5 + 2j, 15 + 4j]
+    base.sum().real.backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [5, 5]
+
+
+def test_write_into_a_view_of_numbers_as_complex() -> None:
+    x = dg.tensor([[1.0, 2.0]], requires_grad=True)
+    base = x * 1
+    dg.view_as_complex(base).mul_(1j)
+    (base * dg.tensor([[1.0, 10.0]])).sum().backward()
+    assert_values(base, [[-2, 1]])
+    assert_values(x.grad, [[10, -1]])
+
+
+def test_write_into_a_view_keeps_gradients_to_the_rest_of_an_earlier_write() -> None:
+    x, first, second = vector(), leaf(2.0, 2.0), leaf(3.0)
+    base = x * 1
+    base[:2].copy_(first)
+    base[1:2].copy_(second)
+    base.sum().backward()
+    assert_values(x.grad, [0, 0, 1, 1])
+    assert_values(first.grad, [1, 0])
+    assert_values(second.grad, 1)
+
+
+def test_write_of_a_part_into_another_part_of_its_base() -> None:
+    x = vector()
+    base = x * NUMBERS
+    base[:2].mul_(base[2:].clone())
+    base.sum().backward()
+    assert_values(base, [3, 8, 3, 4])
+    assert_values(x.grad, [3, 8, 6, 12])
+
+
+def test_write_into_a_view_of_a_constant_makes_the_base_require_grad() -> None:
+    x, base = leaf(3.0, 4.0), dg.zeros(4)
+    view = base[1:3]
+    view.add_(x)
+    assert base.requires_grad and not base.is_leaf
+    (base * NUMBERS).sum().backward()
+    assert_values(x.grad, [2, 3])
+
+
+def test_write_into_a_view_of_a_view_of_a_constant_makes_all_require_grad() -> None:
+    x, base = leaf(3.0), dg.zeros(4)
+    middle = base.view(2, 2)
+    inner = middle[0]
+    inner.add_(x)
+    assert base.requires_grad and middle.requires_grad and inner.requires_grad
+
+
+def test_write_into_a_view_leaves_what_was_computed_from_the_base_before() -> None:
+    x = vector()
+    base = x * 2
+    before = base * 10
+    base[:2].mul_(3)
+    (before + base).sum().backward()
+    assert_values(x.grad, [26, 26, 22, 22])
+
+
+# Views after a write to their base or to a sibling
+
+
+def test_view_gets_a_new_node_after_a_write_to_its_base() -> None:
+    base = vector() * 2
+    view = base[:2]
+    before = view.grad_fn
+    base.mul_(3)
+    assert view.grad_fn is not None and view.grad_fn is not before
+
+
+def test_view_has_its_values_and_gradient_after_a_write_to_its_base() -> None:
+    x = vector()
+    base = x * 2
+    view = base[1:3]
+    base.mul_(NUMBERS)
+    assert_values(view, [4, 6])
+    view.sum().backward()
+    assert_values(x.grad, [0, 4, 6, 0])
+
+
+def test_view_has_its_values_and_gradient_after_a_write_to_a_sibling() -> None:
+    x, factor = vector(), leaf(5.0)
+    base = x * 2
+    view, sibling = base[:3], base[2:]
+    sibling.mul_(factor)
+    assert_values(view, [2, 2, 10])
+    view.sum().backward()
+    assert_values(x.grad, [2, 2, 10, 0])
+    assert_values(factor.grad, 2)
+
+
+def test_view_of_a_view_has_its_gradient_after_a_write_to_the_base() -> None:
+    x = vector()
+    base = x * 2
+    inner = base.view(2, 2).t()[1]
+    base.mul_(NUMBERS)
+    inner.sum().backward()
+    assert_values(x.grad, [0, 4, 0, 8])
+
+
+def test_view_requires_grad_after_a_write_to_its_constant_base() -> None:
+    x, base = leaf(3.0), dg.ones(4)
+    view = base[:2]
+    base.mul_(x)
+    assert view.requires_grad and not view.is_leaf
+    view.sum().backward()
+    assert_values(x.grad, 2)
+
+
+def test_view_requires_grad_after_a_write_to_a_sibling() -> None:
+    x, base = leaf(3.0), dg.ones(4)
+    view, sibling = base[:3], base[1:]
+    sibling.mul_(x)
+    assert view.requires_grad
+    view.sum().backward()
+    assert_values(x.grad, 2)
+
+
+def test_view_beside_the_written_part_requires_grad_too() -> None:
+    x, base = leaf(3.0), dg.ones(4)
+    view = base[:2]
+    base[2:].mul_(x)
+    assert view.requires_grad
+    view.sum().backward()
+    assert_values(x.grad, 0)
+
+
+def test_view_of_a_base_that_becomes_a_leaf_requires_grad() -> None:
+    base = dg.ones(4)
+    view = base[:2]
+    base.requires_grad_()
+    assert view.requires_grad
+
+
+def test_what_was_computed_from_a_view_before_a_write_keeps_its_gradient() -> None:
+    x = vector()
+    base = x * 2
+    view = base[:2]
+    before = view * 10
+    base.mul_(3)
+    (before.sum() + view.sum()).backward()
+    assert_values(x.grad, [26, 26, 0, 0])
+
+
+def test_node_of_a_view_is_the_same_until_the_next_write() -> None:
+    base = vector() * 2
+    view = base[:2]
+    base.mul_(3)
+    node = view.grad_fn
+    assert view.grad_fn is node
+    base.mul_(3)
+    assert view.grad_fn is not node
+
+
+def test_node_of_a_view_may_be_asked_for_first_under_no_grad() -> None:
+    x = vector()
+    base = x * 2
+    view = base[:2]
+    base.mul_(3)
+    with dg.no_grad():
+        assert view.grad_fn is not None
+    view.sum().backward()
+    assert_values(x.grad, [6, 6, 0, 0])
+
+
+def test_output_nr_of_a_regenerated_view_is_0() -> None:
+    base = vector() * 2
+    view = base[:2]
+    base.mul_(3)
+    assert view.output_nr == 0
+
+
+def test_write_into_a_view_after_a_write_to_its_base() -> None:
+    x = vector()
+    base = x * 2
+    view = base[:2]
+    base.mul_(3)
+    view.mul_(5)
+    base.sum().backward()
+    assert_values(x.grad, [30, 30, 6, 6])
+
+
+def test_alternate_writes_to_base_and_views() -> None:
+    x = vector()
+    base = x * 1
+    left, right = base[:3], base[1:]
+    for _ in range(2):
+        left.mul_(2)
+        base.add_(1)
+        right.mul_(3)
+    base.sum().backward()
+    assert_values(base, [7, 57, 57, 21])
+    assert_values(x.grad, [4, 36, 36, 9])
+
+
+def test_detaching_a_base_leaves_its_view_in_the_graph() -> None:
+    base = vector() * 2
+    view = base[:2]
+    base.detach_()
+    assert not base.requires_grad
+    assert view.requires_grad and view.grad_fn is not None and view._base is base
+
+
+def test_node_captured_before_a_write_gets_the_gradient_of_the_value_it_made() -> None:
+    x = vector()
+    y = x * 2
+    edge = dg.autograd.graph.get_gradient_edge(y)
+    y.mul_(3)
+    (grad,) = dg.autograd.grad(y.sum(), edge)
+    assert_values(grad, [3, 3, 3, 3])
+
+
+def test_tensor_captured_after_a_write_gets_the_gradient_of_its_new_value() -> None:
+    y = vector() * 2
+    y.mul_(3)
+    (grad,) = dg.autograd.grad((y * NUMBERS).sum(), y)
+    assert_values(grad, [1, 2, 3, 4])
+
+
+def test_base_captured_after_a_write_into_its_view_gets_the_gradient_of_its_new_value() -> None:
+    base = vector() * 2
+    view = base[:2]
+    view.mul_(3)
+    (grad,) = dg.autograd.grad((base * NUMBERS).sum(), base)
+    assert_values(grad, [1, 2, 3, 4])
+
+
+def test_second_derivative_goes_through_a_write_into_a_view() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    base = x * 1
+    base[1:].pow_(3)
+    (grad,) = dg.autograd.grad(base.sum(), x, create_graph=True)
+    grad.sum().backward()
+    assert_values(grad, [1, 12, 27])
+    assert_values(x.grad, [0, 12, 18])
+
+
+def test_backward_twice_through_a_write_into_a_view_with_retain_graph() -> None:
+    x = vector()
+    base = x * 1
+    base[1:].pow_(3)
+    loss = base.sum()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    assert_values(x.grad, [2, 6, 6, 6])
+
+
+def test_recurrence_written_into_rows_of_one_tensor() -> None:
+    x = leaf(2.0)
+    rows = dg.zeros(5)
+    rows[0] = 1
+    for i in range(4):
+        rows[i + 1].copy_(rows[i].clone() * x)
+    rows.sum().backward()
+    assert_values(x.grad, 1 + 4 + 12 + 32)
+
+
+# no_grad
+
+
+def test_write_under_no_grad_changes_values_and_not_the_graph() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    node = y.grad_fn
+    with dg.no_grad():
+        y.mul_(10)
+    assert y.grad_fn is node and y.requires_grad
+    assert_values(y, [20, 40])
+    y.sum().backward()
+    assert_values(x.grad, [2, 2])
+
+
+def test_write_into_a_view_under_no_grad_changes_values_and_not_the_graph() -> None:
+    x = vector()
+    base = x * 2
+    view = base[:2]
+    with dg.no_grad():
+        view.mul_(10)
+    assert_values(base, [20, 20, 2, 2])
+    (base.sum() + view.sum()).backward()
+    assert_values(x.grad, [4, 4, 2, 2])
+
+
+def test_write_to_the_base_under_no_grad_leaves_the_gradient_of_its_view() -> None:
+    x = vector()
+    base = x * 2
+    view = base[:2]
+    with dg.no_grad():
+        base.zero_()
+    view.sum().backward()
+    assert_values(x.grad, [2, 2, 0, 0])
+
+
+def test_write_into_a_view_and_then_under_no_grad() -> None:
+    x = vector()
+    base = x * 2
+    view = base[:2]
+    view.mul_(3)
+    with dg.no_grad():
+        view.mul_(10)
+    base.sum().backward()
+    assert_values(x.grad, [6, 6, 2, 2])
+
+
+def test_leaf_may_be_written_under_no_grad() -> None:
+    x = leaf(1.0, 2.0)
+    with dg.no_grad():
+        x -= 0.5
+        x[0] = 7
+    assert x.is_leaf and x.requires_grad
+    assert_values(x, [7, 1.5])
+    (x * x).sum().backward()
+    assert_values(x.grad, [14, 3])
+
+
+def test_constant_written_under_no_grad_does_not_require_grad() -> None:
+    x = dg.zeros(2)
+    with dg.no_grad():
+        x.add_(leaf(1.0, 2.0))
+    assert not x.requires_grad
+    assert_values(x, [1, 2])
+
+
+def test_grad_may_be_written_between_passes() -> None:
+    x = leaf(1.0, 2.0)
+    (x * x).sum().backward()
+    assert x.grad is not None
+    x.grad.zero_()
+    (x * 3).sum().backward()
+    assert_values(x.grad, [3, 3])
+
+
+# detach
+
+
+def test_detached_tensor_writes_through_and_is_not_recorded() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.detach().mul_(10)
+    assert_values(y, [20, 40])
+    y.sum().backward()
+    assert_values(x.grad, [2, 2])
+
+
+def test_write_of_a_gradient_into_a_detached_tensor_stays_there() -> None:
+    x, factor = vector(), leaf(3.0)
+    y = x * 2
+    alias = y.detach()
+    alias.mul_(factor)
+    assert alias.requires_grad
+    assert_values(y, [6, 6, 6, 6])
+    y.sum().backward()
+    assert_values(x.grad, [2, 2, 2, 2])
+    assert factor.grad is None
+
+
+def test_detached_leaf_writes_through() -> None:
+    x = leaf(1.0, 2.0)
+    x.detach().zero_()
+    assert_values(x, [0, 0])
+    assert x.is_leaf and x.requires_grad
+
+
+def test_detached_tensor_is_no_view() -> None:
+    x = dg.ones(4)
+    assert not x.detach()._is_view()
+    assert not x[:2].detach()._is_view()
+    assert x.detach()._base is None
