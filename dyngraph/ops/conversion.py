@@ -20,6 +20,7 @@ from dyngraph.graph.node import InputMetadata, Node, Values, creation_numbers
 from dyngraph.kernels import same
 from dyngraph.ops.operator import define
 from dyngraph.storage import Storage
+from dyngraph.tangents import give_tangent, tangent_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
 
@@ -76,8 +77,13 @@ def _move(tensor: Tensor, dtype: Any, place: Any) -> Tensor:
         array = _cast_array(array, dtype=dtype)
     array = jax.device_put(array, place)
     result = new_tensor(Storage(array, None if flags & modes.INFERENCE else 0))
-    if flags == modes.GRAD and tensor._edge is not None and result.dtype.is_differentiable:
+    if not result.dtype.is_differentiable:
+        return result
+    if modes.is_recording() and tensor._edge is not None:
         result._edge = (MoveNode(tensor, array), 0)
+    tangent = tangent_of(tensor)
+    if tangent is not None:
+        give_tangent(result, _move(tangent, dtype, place))
     return result
 
 
