@@ -39,17 +39,17 @@ class SavedTensorModifiedError(RuntimeError):
         self,
         node: str,
         field: str,
-        shape: tuple[int, ...],
+        kind: str,
         saved: int,
         current: int,
         written_at: tuple[str, int] | None,
     ) -> None:
-        place = "" if written_at is None else ", last by {}, line {}".format(*written_at)
+        place = "" if written_at is None else "It was last written at {}:{}. ".format(*written_at)
         super().__init__(
             "one of the variables needed for gradient computation has been modified by an "
-            f"inplace operation: {node} saved {field!r} of shape {list(shape)} at version "
-            f"{saved}, but it is at version {current} now{place}; expected version {saved} "
-            "instead. Write to a clone() of it, or use the out-of-place operator."
+            f"inplace operation: what {node} saved as {field!r}, {kind}, is at version {current}; "
+            f"expected version {saved} instead. {place}Write to a clone() of it, or use the "
+            "out-of-place operator."
         )
 
 
@@ -67,11 +67,26 @@ class InPlaceError(RuntimeError):
         )
 
     @classmethod
-    def view(cls, reason: str) -> InPlaceError:
-        """A view is written to whose making does not allow it."""
+    def view(cls, made: str, place: str | None, *, indirect: bool) -> InPlaceError:
+        """A view is written to, or used after a write to its base, and was `made` in a way that
+        does not allow it; `place` says of which node's outputs it is one."""
+        what = "its base or another view of its base has been" if indirect else "is being"
+        if made == "several":
+            return cls(
+                f"{place or 'A tensor'} is a view and {what} modified inplace. This view is the "
+                "output of a function that returns multiple views. Such functions do not allow the "
+                "output views to be modified inplace. Replace the inplace operation by an "
+                "out-of-place one, or take the views one by one."
+            )
+        subject = "A view" if place is None else f"{place} is a view of a view which"
+        mode, normal = {
+            "no_grad": ("no_grad mode", "with grad mode enabled"),
+            "inference_mode": ("inference mode", "in normal mode"),
+        }[made]
         return cls(
-            f"{reason} Such a view can't be modified inplace while operators are recorded. "
-            "Replace the inplace operation by an out-of-place one, or write to a clone() of it."
+            f"{subject} was created in {mode} and {what} modified inplace {normal}. Whether that "
+            "is to be recorded is ambiguous, so it is refused. Move the view and the inplace "
+            f"operation either both inside the {made} block, if it is not to be, or both outside."
         )
 
     @classmethod

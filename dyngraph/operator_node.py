@@ -10,6 +10,7 @@ import jax
 from dyngraph import devices, dtypes
 from dyngraph.errors import GraphFreedError, SavedTensorModifiedError
 from dyngraph.graph.node import InputMetadata, Node, Values
+from dyngraph.graph import mutation
 from dyngraph.graph.saved import SavedTensor
 from dyngraph.kernels import BackwardPlan, OperatorSpec, is_differentiable
 from dyngraph.storage import Storage
@@ -78,12 +79,13 @@ class OperatorNode(Node):
     def check_version(self, position: int) -> None:
         """Raises where the saved value at `position` was written in place after it was saved."""
         owner, version = self.guards[2 * position : 2 * position + 2]
-        if owner is not None and owner.version != version:
+        if owner is not None and owner.version != version and not mutation.is_allowed(self):
             assert self.saved is not None and owner.version is not None
+            value = self.saved[position]
             raise SavedTensorModifiedError(
                 self.name(),
                 self.field_names()[self.plan.sources[position]],
-                self.saved[position].shape,
+                f"{dtypes.of(value.dtype).name}{list(value.shape)}",
                 version,
                 owner.version,
                 getattr(owner, "written_at", None),

@@ -92,19 +92,23 @@ class Storage:
     def count_write(self, family: object = None) -> None:
         """Raises the version of all that count their writes together."""
         place = _caller()
-        if family is None:
-            self._raise_version(place)
+        for cell in self._members(family):
+            if cell.version is not None:
+                cell.version += 1
+                cell.written_at = place
+
+    def set_version(self, version: int, family: object = None) -> None:
+        """Sets the version of all that count their writes together."""
+        for cell in self._members(family):
+            cell.version = version
+
+    def _members(self, family: object) -> list[Storage]:
+        members = [self] if family is None else []
         if self.views:
             self.views = [entry for entry in self.views if entry[0]() is not None]
-            for reference, own in self.views:
-                cell = reference()
-                if own is family and cell is not None:
-                    cell._raise_version(place)
-
-    def _raise_version(self, place: tuple[str, int]) -> None:
-        if self.version is not None:
-            self.version += 1
-            self.written_at = place
+            cells = [reference() for reference, own in self.views if own is family]
+            members += [cell for cell in cells if cell is not None]
+        return members
 
     def add_view(self, cell: Storage, family: object = None) -> None:
         """Makes `cell` be emptied when this Storage is written to."""

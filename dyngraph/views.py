@@ -16,27 +16,15 @@ import jax
 
 from dyngraph import modes
 from dyngraph.dispatch import define_dispatcher
+from dyngraph.errors import InPlaceError
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
 from dyngraph.storage import Storage
 from dyngraph.tangents import share_tangent, tangent_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.viewing import Layout, contiguous_stride, look
 
-RECORDED = ""
-"""How most views are made; other ways are why a write to the view is refused."""
-UNRECORDED = (
-    "A view was created in no_grad mode and is being modified inplace with grad mode enabled: "
-    "whether the write is to be recorded is ambiguous. Move both the view and the write into the "
-    "no_grad block, or both outside."
-)
-INFERENCE = (
-    "A view was created in inference mode and is being modified inplace in normal mode. Move both "
-    "the view and the write into the inference_mode block, or both outside."
-)
-SEVERAL = (
-    "Output {number} of {node} is a view and is being modified inplace. This view is the output of "
-    "a function that returns multiple views, which does not allow it."
-)
+RECORDED, UNRECORDED, INFERENCE, SEVERAL = "", "no_grad", "inference_mode", "several"
+"""How a view was made: of all but the first, writes are refused while operators are recorded."""
 Step = tuple[Kernel, tuple[Any, ...]]
 
 
@@ -100,6 +88,8 @@ class View:
         if base is None or not _is_followed(base):
             tensor._edge = None
             return
+        if self.made:
+            raise InPlaceError.view(self.made, None, indirect=True)
         before = modes.get_flags()
         modes.set_flags(before & ~modes.INFERENCE | modes.GRAD)
         try:
@@ -144,9 +134,12 @@ def as_view(
         else:
             base, made = above.base, made or above.made
             steps = path if above.steps is above.path else (*above.steps, step)
+    version = parent._cell.version
+    if version is None or not kernel.spec.differentiable:
+        base = None
     view = result._view = View(base, steps, root, path, family, made)
     view._layout = layout
-    connect(result, parent._cell.version)
+    connect(result, version)
     return result
 
 
@@ -183,6 +176,12 @@ def alias(tensor: Tensor, family: object = None, version: int | None = None) -> 
     return result
 
 
+def counter_of(tensor: Tensor) -> tuple[Storage, object]:
+    """The Storage that knows all whose writes the tensor counts, and which of them these are."""
+    view = tensor._view
+    return (tensor._cell, None) if view is None else (view.root, view.family)
+
+
 def whole_memory(tensor: Tensor) -> Tensor:
     """The tensor that shows all of the memory that `tensor` looks into."""
     view = tensor._view
@@ -194,7 +193,8 @@ def whole_memory(tensor: Tensor) -> Tensor:
 
 def lazy_view(parent: Tensor, step: Step) -> Tensor:
     """What `step` shows of `parent`, not computed, to be written over."""
-    result = new_tensor(object.__new__(Storage))
+    result = new_tensor(object.__new__(Storage), parent._edge)
+    result._cell.views = None
     return as_view(parent, result, *step, modes.get_flags() & ~modes.FORWARD)
 
 

@@ -10,6 +10,7 @@ they are next asked for.
 
 from __future__ import annotations
 
+import copy
 import functools
 import weakref
 from collections.abc import Callable
@@ -20,6 +21,7 @@ import jax.numpy as jnp
 from dyngraph import modes
 from dyngraph.dispatch import define_dispatcher
 from dyngraph.errors import InPlaceError
+from dyngraph.graph.node import Edge
 from dyngraph.kernels import OperatorSpec, same
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
@@ -51,19 +53,34 @@ def snapshot(tensor: Tensor) -> Tensor:
     Its Storage is its own, so a node that saves it does not take the write that follows for a
     change of what it saved.
     """
-    result = new_tensor(Storage(tensor._cell.array, tensor._cell.version), tensor._edge)
-    if tensor._edge is LEAF:
+    edge = tensor._edge
+    if edge is not None and tensor._view is not None:
+        edge = _without_hooks(*edge)
+    result = new_tensor(Storage(tensor._cell.array, tensor._cell.version), edge)
+    if edge is LEAF:
         result._meta = tensor.need_meta()
     share_tangent(tensor, result)
     return result
 
 
-def assign(tensor: Tensor, result: Tensor, where: str) -> Tensor:
+def _without_hooks(node: Any, number: int) -> Edge:
+    """The place of a view in the graph, without hooks: they belong to the value before a write,
+    whose gradient is then the base's."""
+    extra = None if node is None else node.extra
+    if extra is None or not (extra.tensor_hooks or extra.retained):
+        return node, number
+    duplicate = copy.copy(node)
+    duplicate.extra = None
+    return duplicate, number
+
+
+def assign(tensor: Tensor, result: Tensor, where: str, *, overlap: bool = False) -> Tensor:
     """Gives `tensor` the value and the history of `result`, as the in-place form of `where`.
 
     Raises RuntimeError where PyTorch does: for leaves that require grad and views of them, for
     views that share memory with themselves or were made together or without recording, for
     inference tensors outside inference mode, and for results of another shape or kind of dtype.
+    `overlap` allows a tensor that shares memory with itself, because all elements get one value.
     """
     cell, view = tensor._cell, tensor._view
     array = tensor._cell.array
@@ -73,7 +90,7 @@ def assign(tensor: Tensor, result: Tensor, where: str) -> Tensor:
         result = _cast_like(tensor, result)
     if result._edge is None and modes.is_recording() and tensor._edge is not None:
         result = overwritten(snapshot(tensor), result)
-    recording = _check_write(tensor, result)
+    recording = _check_write(tensor, result, overlap=overlap)
     value = result._cell.array
     if view is None:
         cell.write(value)
@@ -135,28 +152,32 @@ def assign_part(tensor: Tensor, value: Tensor) -> None:
     _write_through(tensor._view, value, recording=recording)
 
 
-def _check_write(tensor: Tensor, result: Tensor | None) -> bool:
-    """Raises where the write is refused; returns whether it is recorded."""
+def _check_write(tensor: Tensor, result: Tensor | None, *, overlap: bool = False) -> bool:
+    """Raises where the write is refused; returns whether operators are recorded."""
     view, recording = tensor._view, modes.is_recording()
     if tensor._cell.version is None and not modes.is_inference_mode_enabled():
         raise InPlaceError.inference()
-    if view is not None and view.may_overlap() and view.layout().overlaps:
+    if not overlap and view is not None and view.may_overlap() and view.layout().overlaps:
         raise InPlaceError.overlap()
     if not recording:
         return False
-    own = tensor._edge if view is None else (view.base._edge if view.base is not None else None)
-    if own is None and (result is None or result._edge is None):
+    edge = tensor._edge
+    base = None if view is None else view.base
+    if all(t is None or t._edge is None for t in (tensor, base, result)):
         return True
-    if view is not None and view.base is not None:
-        if view.made != RECORDED:
-            node, number = tensor._edge or (None, 0)
-            name = node.name().removesuffix("Backward0") if node else "the function"
-            raise InPlaceError.view(view.made.format(node=name, number=number))
-        if view.base._edge is LEAF:
+    if view is not None and base is not None:
+        if view.made:
+            place = None if edge is None or edge[0] is None else _output(*edge)
+            raise InPlaceError.view(view.made, place, indirect=False)
+        if edge is not None and base.is_leaf:
             raise InPlaceError.leaf(view=True)
-    elif own is LEAF:
+    elif edge is LEAF:
         raise InPlaceError.leaf(view=False)
     return True
+
+
+def _output(node: Any, number: int) -> str:
+    return f"Output {number} of {node.name()}"
 
 
 def _write_through(view: View, value: Tensor, *, recording: bool) -> None:
@@ -224,7 +245,7 @@ def turn(tensor: Tensor, shown: Tensor) -> Tensor:
                 other._view.base = base
         view.hidden = True
     else:
-        view.hidden = own.hidden
+        view.hidden, view.made = own.hidden, own.made
     tensor._cell, tensor._view = shown._cell, view
     tensor._cell.looking = weakref.ref(tensor)
     if recording:

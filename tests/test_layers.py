@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # package root, so that only the demo may import from it.
 READING_ORDER = """
     errors modes dtypes devices storage tracing viewing kernels printing tangents
-    graph.hooks graph.node graph.saved graph.accumulate graph.engine graph
+    graph.hooks graph.node graph.mutation graph.saved graph.accumulate graph.engine graph
     described ways_out tensor random
     operator_node forward dispatch_source dispatch values
     views writing

@@ -1,6 +1,9 @@
 """PyTorch's `torch.autograd`: backward, grad, the modes, and the graph's own names."""
 
 from dyngraph.autograd import forward_ad as forward_ad, graph as graph
+from dyngraph.autograd.graph import (
+    _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
+)
 from dyngraph.autograd.variable import Variable as Variable
 from dyngraph.backward import backward as backward, grad as grad
 from dyngraph.graph.saved import SavedTensor as SavedTensor

@@ -10,12 +10,17 @@ from typing import Any, Self
 
 from dyngraph.graph import engine
 from dyngraph.graph.hooks import RemovableHandle
+from dyngraph.graph.mutation import (
+    allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors,
+)
 from dyngraph.graph.node import GradientEdge as GradientEdge, Node as Node, graph_desc as graph_desc
 from dyngraph.tensor import Tensor, gradient_edge as get_gradient_edge
+from dyngraph.views import counter_of
 
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "get_gradient_edge",
     "graph_desc",
     "increment_version",
@@ -94,10 +99,50 @@ def register_multi_grad_hook(
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Raises the version of one or several tensors, as an in-place write to them would.
 
+    Raises RuntimeError for anything that is no tensor.
+
     >>> x = dg.ones(2)
     >>> dg.autograd.graph.increment_version(x)
     >>> x._version
     1
     """
-    for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        each._cell.write(each._cell.array)
+    for each in _tensors("increment_version", tensor):
+        root, family = counter_of(each)
+        root.count_write(family)
+
+
+class _unsafe_preserve_version_counter:  # noqa: N801 - PyTorch's name
+    """Inside, writes to the given tensors leave their versions as they are.
+
+    Backward then can't see that they were written to: what was saved of them before keeps its old
+    value, as always, but is not refused.
+
+    >>> x = dg.ones(2)
+    >>> with dg.autograd._unsafe_preserve_version_counter(x):
+    ...     _ = x.add_(1)
+    >>> x._version
+    0
+    """
+
+    def __init__(self, tensors: Tensor | Iterable[Tensor]) -> None:
+        self.tensors = _tensors("_unsafe_preserve_version_counter", tensors)
+        self.versions = [t._version for t in self.tensors]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        for tensor, version in zip(self.tensors, self.versions, strict=True):
+            root, family = counter_of(tensor)
+            root.set_version(version, family)
+
+
+def _tensors(where: str, given: Any) -> tuple[Tensor, ...]:
+    tensors = (given,) if isinstance(given, Tensor) else tuple(given)
+    for each in tensors:
+        if not isinstance(each, Tensor):
+            raise RuntimeError(
+                f"{where} expects each element of the iterable to be a tensor, got "
+                f"{type(each).__name__}."
+            )
+    return tensors

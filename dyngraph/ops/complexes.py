@@ -119,17 +119,21 @@ polar = define(
 )
 
 
-conj_physical = define(
+_conj_physical = define(
     "conj_physical",
     lambda self: jnp.conj(self),
     self=lambda grad: jnp.conj(grad),
     elementwise=True,
-    doc="""The complex conjugate, computed: `conj`, which computes it here too.
+)
+
+
+def conj_physical(input: Any) -> Tensor:
+    """The complex conjugate in memory of its own; a real tensor itself.
 
     >>> dg.conj_physical(dg.tensor([1.0 + 2.0j]))
     tensor([1.-2.j])
-    """,
-)
+    """
+    return _conj_physical(input) if _is_complex(input) else input
 
 
 def resolve_conj(input: Tensor) -> Tensor:

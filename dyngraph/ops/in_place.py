@@ -113,11 +113,16 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             f"copy_(): argument 'src' must be Tensor, not {type(src).__name__}. Wrap it by "
             "dg.tensor(...), or use fill_() for a number."
         )
-    if src.ndim > input.ndim:
+    if not _broadcasts(src._cell.array.shape, input._cell.array.shape):
         raise InPlaceError.shape("copy_", tuple(input.shape), tuple(src.shape))
     if src.device != input.device:
         src = convert(src, None, input.device)
     return assign(input, overwritten(snapshot(input), src), "copy_")
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    pairs = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(n in (1, wanted) for n, wanted in pairs)
 
 
 def fill_(input: Tensor, value: Any) -> Tensor:
@@ -126,7 +131,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     >>> dg.zeros(2).fill_(3)
     tensor([3., 3.])
     """
-    return assign(input, fill(snapshot(input), value), "fill_")
+    return assign(input, fill(snapshot(input), value), "fill_", overlap=True)
 
 
 def zero_(input: Tensor) -> Tensor:

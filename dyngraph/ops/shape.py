@@ -163,7 +163,7 @@ def _resized(layout: Layout, *, dtype: Any) -> Layout:
 _view_dtype = define(
     "view_dtype",
     _bits_as,
-    differentiable=False,
+    self=None,
     viewing=Viewing(
         lambda parent, value, dtype: _bits_as(value, dtype=parent.dtype).reshape(parent.shape),
         layout=_resized,
