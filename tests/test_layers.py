@@ -38,6 +38,7 @@ READING_ORDER = """
     ops.triangular ops.factorizations ops.decompositions ops.fourier ops.convolution ops.pooling
     ops.max_pooling ops.resampling ops.patches
     ops.margin_losses ops.sequence_losses ops.cells ops.masked_reductions
+    ops.masked_moments
     ops.literals ops.conversion ops.factory_arguments ops.from_data ops.filled ops.ranges
     ops.random ops.distributions ops
     backward methods
