@@ -14,7 +14,7 @@ backward.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -235,23 +235,68 @@ def _transposed_rules(
     plan: RulePlan, inputs: Sequence[Any], tangents: Mapping[int, Any]
 ) -> tuple[Any, ...]:
     """The same by the transpose of hand-written rules."""
-    spec = plan.kernel.spec
-    outs = plan.kernel.function(*inputs)
-    outs = tuple(outs) if isinstance(outs, (tuple, list)) else (outs,)
-    fields = [*inputs, *outs]
-    saved = [fields[source] for source in plan.sources]
-    moving = {spec.inputs[i]: (inputs[i].shape, inputs[i].dtype) for i in tangents}
-    backward = plan.function(tuple(moving.get(n) for n in spec.differentiable), None)
+    outs = _listed(_with_rules(plan.kernel)(*inputs))
 
     def rules(*grads: Any) -> list[Any]:
-        return [g for g in backward(*saved, *grads) if g is not None]
+        found = _gradients(plan, tangents, inputs, outs, grads)
+        return [found[i] for i in tangents]
 
     # The derivative of a linear function is the same wherever it is taken; but some rules ask
     # where the gradient is 0, as they must not divide there, so it is not taken there.
     _, transpose = jax.vjp(rules, *[_nowhere_zero(o) for o in _with_gradient(outs)])
     # see Note [Complex gradients]: backward conjugates what JAX's transpose does not
-    ordered = [tangents[spec.inputs.index(n)] for n in spec.differentiable if n in moving]
-    return tuple(jnp.conj(t) for t in transpose([jnp.conj(t) for t in ordered]))
+    return tuple(jnp.conj(t) for t in transpose([jnp.conj(t) for t in tangents.values()]))
+
+
+def _gradients(
+    plan: RulePlan,
+    places: Iterable[int],
+    inputs: Sequence[Any],
+    outs: Sequence[Any],
+    grads: Sequence[Any],
+) -> dict[int, Any]:
+    """What hand-written rules make of the gradients of `outs`: those of the inputs at `places`."""
+    spec = plan.kernel.spec
+    targets = {spec.inputs[i]: (inputs[i].shape, inputs[i].dtype) for i in places}
+    backward = plan.function(tuple(targets.get(n) for n in spec.differentiable), None)
+    fields = [*inputs, *outs]
+    found = backward(*[fields[source] for source in plan.sources], *grads)
+    pairs = zip(spec.differentiable, found, strict=True)
+    return {spec.inputs.index(n): g for n, g in pairs if g is not None}
+
+
+def _with_rules(kernel: Kernel) -> Callable[..., Any]:
+    """The operator's function, with its hand-written rules for JAX's own.
+
+    A rule may name the result, and the tangent is derived through it: JAX's derivative of a norm at
+    0 is NaN, which the rule avoids.
+    """
+    spec = kernel.spec
+    plan = kernel.plans[(1 << len(spec.differentiable)) - 1]
+    if not isinstance(plan, RulePlan):
+        return kernel.function
+
+    @jax.custom_vjp
+    def function(*inputs: Any) -> Any:
+        return kernel.function(*inputs)
+
+    def forward(*inputs: Any) -> Any:
+        outs = function(*inputs)
+        return outs, (inputs, outs)
+
+    def backward(kept: Any, cotangents: Any) -> tuple[Any, ...]:
+        inputs, outs = kept
+        outs = _listed(outs)
+        pairs = zip(outs, _listed(cotangents), strict=True)
+        # see Note [Complex gradients]
+        grads = [jnp.conj(c) for o, c in pairs if o is not None and is_differentiable(o.dtype)]
+        places = [spec.inputs.index(n) for n in spec.differentiable]
+        places = [i for i in places if inputs[i] is not None and is_differentiable(inputs[i].dtype)]
+        found = _gradients(plan, places, inputs, outs, grads)
+        return tuple(jnp.conj(found[i]) if i in found else None for i in range(len(inputs)))
+
+    function.defvjp(forward, backward)
+    return function
 
 
 def _nowhere_zero(like: Any) -> Any:
@@ -259,6 +304,9 @@ def _nowhere_zero(like: Any) -> Any:
     return (values * (1 + 1j) if jnp.iscomplexobj(like) else values).astype(like.dtype)
 
 
+def _listed(outs: Any) -> list[Any]:
+    return list(outs) if isinstance(outs, (tuple, list)) else [outs]
+
+
 def _with_gradient(outs: Any) -> list[Any]:
-    outs = outs if isinstance(outs, (tuple, list)) else [outs]
-    return [o for o in outs if o is not None and is_differentiable(o.dtype)]
+    return [o for o in _listed(outs) if o is not None and is_differentiable(o.dtype)]

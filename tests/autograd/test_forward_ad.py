@@ -421,6 +421,15 @@ def test_tangent_of_a_linear_operator_does_not_lead_back_to_its_input() -> None:
 
 
 @inside
+@pytest.mark.parametrize("function", [dg.norm, dg.std, lambda x: x.abs().prod()])
+def test_second_derivative_through_a_result_is_that_of_the_rule(function: Any) -> None:
+    x = dg.tensor([0.0, 0.0], requires_grad=True)
+    y = function(fwd.make_dual(x, dg.tensor([1.0, 2.0])))
+    (along,) = dg.autograd.grad(tangent(y), x, allow_unused=True)
+    assert along is None or np.isfinite(along.numpy()).all()
+
+
+@inside
 def test_accumulated_gradients_carry_tangents() -> None:
     x = dg.tensor(V, requires_grad=True)
     for times in (1, 2):
