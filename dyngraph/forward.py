@@ -15,20 +15,19 @@ backward.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from dyngraph import modes
+from dyngraph.dispatch_source import PARAMETERS
 from dyngraph.graph.node import Node
 from dyngraph.kernels import Kernel, OperatorSpec, RulePlan, is_differentiable
 from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, give_tangent, tangent_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.tracing import trace_live
-
-PARAMETERS = {"self": "input"}
 
 
 def run_dual(
@@ -79,7 +78,7 @@ def run_carrying(
     if are_carried():
         found = {i: tangent_of(inputs[i]) for i in differentiable if isinstance(inputs[i], Tensor)}
         carried = {i: tangent for i, tangent in found.items() if tangent is not None}
-    before = [(x._cell.array, x._edge) if isinstance(x, Tensor) else None for x in inputs]
+    before = [_state(x) for x in inputs]
     flags = modes.get_flags()
     modes.set_flags(flags & ~modes.FORWARD)
     try:
@@ -96,28 +95,40 @@ def run_carrying(
         give_tangent(result, tangent)
     node = next((t.grad_fn for t in with_gradient if t.grad_fn is not None), None)
     if node is not None:
-        keep_tangents(node, [*inputs, *tensors])
+        keep_tangents(node, [*before, *map(_state, tensors)])
     return results
 
 
-def _as_before(value: Any, was: tuple[Any, Any] | None) -> Any:
-    """An input as it was before the operator ran, which may have written to it."""
-    if was is None or value._cell.array is was[0]:
+class State(NamedTuple):
+    """What an operator reads of a tensor, which it may write to as well."""
+
+    array: Any
+    edge: Any
+    tangent: Any
+
+
+def _state(value: Any) -> State | None:
+    if not isinstance(value, Tensor):
+        return None
+    meta = value._meta
+    return State(value._cell.array, value._edge, None if meta is None else meta.tangent)
+
+
+def _as_before(value: Any, was: State | None) -> Any:
+    """An input as it was before the operator ran."""
+    if was is None or value._cell.array is was.array:
         return value
-    return new_tensor(Storage(was[0]), None if was[1] is LEAF else was[1])
+    return new_tensor(Storage(was.array), None if was.edge is LEAF else was.edge)
 
 
-def keep_tangents(node: Node, fields: Sequence[Any]) -> None:
+def keep_tangents(node: Node, fields: Sequence[State | None]) -> None:
     """Has a node that was just recorded keep the tangents of what it saved.
 
     `fields` are the operator's inputs and results, which `node.plan.sources` counts through.
     """
     if node.saved:
         saved = [fields[source] for source in node.plan.sources]
-        node.need_extra().tangents = [
-            t._meta.tangent if isinstance(t, Tensor) and t._meta is not None else None
-            for t in saved
-        ]
+        node.need_extra().tangents = [None if s is None else s.tangent for s in saved]
 
 
 # --- the tangents of an operator's results, as an operator --------------------------------------

@@ -23,7 +23,7 @@ READING_ORDER = """
     errors modes dtypes devices storage tracing kernels printing tangents
     graph.hooks graph.node graph.saved graph.accumulate graph.engine graph
     described ways_out tensor random
-    operator_node forward dispatch_source dispatch values
+    operator_node dispatch_source forward dispatch values
     views
     ops.operator ops.arguments ops.rules ops.host_values
     ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes
