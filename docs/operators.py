@@ -108,8 +108,13 @@ def is_from_jax(function: Callable[..., Any]) -> bool:
     return "recorded" in function.__code__.co_freevars
 
 
+def family(function: Callable[..., Any]) -> str:
+    """The file that a function is in; those on masked tensors count as one."""
+    return function.__module__.replace("masked_moments", "masked_reductions")
+
+
 def named_by(function: Callable[..., Any]) -> list[Any]:
-    """The operators that a function's code names, directly, in a module, or by a helper."""
+    """The operators that a function's code names: directly, in a module, a closure or a helper."""
     found: dict[Any, None] = {}
     values: list[Any]
     todo, seen = [function], {function}
@@ -119,13 +124,14 @@ def named_by(function: Callable[..., Any]) -> list[Any]:
             found[wrapped] = None
         names, scope = names_in(current.__code__), current.__globals__
         values = [scope.get(name) for name in names]
+        values += [cell.cell_contents for cell in current.__closure__ or ()]
         rooms = [v for v in values if inspect.ismodule(v) and v.__name__.startswith("dyngraph")]
         values += [getattr(room, name, None) for room in rooms for name in names]
         for value in values:
             if not is_operator(value) or value in seen:
                 continue
             seen.add(value)
-            helper = value.__name__.startswith("_") and value.__module__ == current.__module__
+            helper = value.__name__ not in KNOWN and family(value) == family(current)
             if helper and not hasattr(value, "spec"):
                 todo.append(value)
             else:

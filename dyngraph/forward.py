@@ -14,21 +14,20 @@ backward.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from dyngraph import modes
+from dyngraph.dispatch_source import PARAMETERS
 from dyngraph.graph.node import Node
 from dyngraph.kernels import Kernel, OperatorSpec, RulePlan, is_differentiable
 from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, give_tangent, tangent_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.tracing import trace_live
-
-PARAMETERS = {"self": "input"}
 
 
 def run_dual(
@@ -79,7 +78,7 @@ def run_carrying(
     if are_carried():
         found = {i: tangent_of(inputs[i]) for i in differentiable if isinstance(inputs[i], Tensor)}
         carried = {i: tangent for i, tangent in found.items() if tangent is not None}
-    before = [(x._cell.array, x._edge) if isinstance(x, Tensor) else None for x in inputs]
+    before = [_state(x) for x in inputs]
     flags = modes.get_flags()
     modes.set_flags(flags & ~modes.FORWARD)
     try:
@@ -96,28 +95,40 @@ def run_carrying(
         give_tangent(result, tangent)
     node = next((t.grad_fn for t in with_gradient if t.grad_fn is not None), None)
     if node is not None:
-        keep_tangents(node, [*inputs, *tensors])
+        keep_tangents(node, [*before, *map(_state, tensors)])
     return results
 
 
-def _as_before(value: Any, was: tuple[Any, Any] | None) -> Any:
-    """An input as it was before the operator ran, which may have written to it."""
-    if was is None or value._cell.array is was[0]:
+class State(NamedTuple):
+    """What an operator reads of a tensor, which it may write to as well."""
+
+    array: Any
+    edge: Any
+    tangent: Any
+
+
+def _state(value: Any) -> State | None:
+    if not isinstance(value, Tensor):
+        return None
+    meta = value._meta
+    return State(value._cell.array, value._edge, None if meta is None else meta.tangent)
+
+
+def _as_before(value: Any, was: State | None) -> Any:
+    """An input as it was before the operator ran."""
+    if was is None or value._cell.array is was.array:
         return value
-    return new_tensor(Storage(was[0]), None if was[1] is LEAF else was[1])
+    return new_tensor(Storage(was.array), None if was.edge is LEAF else was.edge)
 
 
-def keep_tangents(node: Node, fields: Sequence[Any]) -> None:
+def keep_tangents(node: Node, fields: Sequence[State | None]) -> None:
     """Has a node that was just recorded keep the tangents of what it saved.
 
     `fields` are the operator's inputs and results, which `node.plan.sources` counts through.
     """
     if node.saved:
         saved = [fields[source] for source in node.plan.sources]
-        node.need_extra().tangents = [
-            t._meta.tangent if isinstance(t, Tensor) and t._meta is not None else None
-            for t in saved
-        ]
+        node.need_extra().tangents = [None if s is None else s.tangent for s in saved]
 
 
 # --- the tangents of an operator's results, as an operator --------------------------------------
@@ -235,23 +246,68 @@ def _transposed_rules(
     plan: RulePlan, inputs: Sequence[Any], tangents: Mapping[int, Any]
 ) -> tuple[Any, ...]:
     """The same by the transpose of hand-written rules."""
-    spec = plan.kernel.spec
-    outs = plan.kernel.function(*inputs)
-    outs = tuple(outs) if isinstance(outs, (tuple, list)) else (outs,)
-    fields = [*inputs, *outs]
-    saved = [fields[source] for source in plan.sources]
-    moving = {spec.inputs[i]: (inputs[i].shape, inputs[i].dtype) for i in tangents}
-    backward = plan.function(tuple(moving.get(n) for n in spec.differentiable), None)
+    outs = _listed(_with_rules(plan.kernel)(*inputs))
 
     def rules(*grads: Any) -> list[Any]:
-        return [g for g in backward(*saved, *grads) if g is not None]
+        found = _gradients(plan, tangents, inputs, outs, grads)
+        return [found[i] for i in tangents]
 
     # The derivative of a linear function is the same wherever it is taken; but some rules ask
     # where the gradient is 0, as they must not divide there, so it is not taken there.
     _, transpose = jax.vjp(rules, *[_nowhere_zero(o) for o in _with_gradient(outs)])
     # see Note [Complex gradients]: backward conjugates what JAX's transpose does not
-    ordered = [tangents[spec.inputs.index(n)] for n in spec.differentiable if n in moving]
-    return tuple(jnp.conj(t) for t in transpose([jnp.conj(t) for t in ordered]))
+    return tuple(jnp.conj(t) for t in transpose([jnp.conj(t) for t in tangents.values()]))
+
+
+def _gradients(
+    plan: RulePlan,
+    places: Iterable[int],
+    inputs: Sequence[Any],
+    outs: Sequence[Any],
+    grads: Sequence[Any],
+) -> dict[int, Any]:
+    """What hand-written rules make of the gradients of `outs`: those of the inputs at `places`."""
+    spec = plan.kernel.spec
+    targets = {spec.inputs[i]: (inputs[i].shape, inputs[i].dtype) for i in places}
+    backward = plan.function(tuple(targets.get(n) for n in spec.differentiable), None)
+    fields = [*inputs, *outs]
+    found = backward(*[fields[source] for source in plan.sources], *grads)
+    pairs = zip(spec.differentiable, found, strict=True)
+    return {spec.inputs.index(n): g for n, g in pairs if g is not None}
+
+
+def _with_rules(kernel: Kernel) -> Callable[..., Any]:
+    """The operator's function, with its hand-written rules for JAX's own.
+
+    A rule may name the result, and the tangent is derived through it: JAX's derivative of a norm at
+    0 is NaN, which the rule avoids.
+    """
+    spec = kernel.spec
+    plan = kernel.plans[(1 << len(spec.differentiable)) - 1]
+    if not isinstance(plan, RulePlan):
+        return kernel.function
+
+    @jax.custom_vjp
+    def function(*inputs: Any) -> Any:
+        return kernel.function(*inputs)
+
+    def forward(*inputs: Any) -> Any:
+        outs = function(*inputs)
+        return outs, (inputs, outs)
+
+    def backward(kept: Any, cotangents: Any) -> tuple[Any, ...]:
+        inputs, outs = kept
+        outs = _listed(outs)
+        pairs = zip(outs, _listed(cotangents), strict=True)
+        # see Note [Complex gradients]
+        grads = [jnp.conj(c) for o, c in pairs if o is not None and is_differentiable(o.dtype)]
+        places = [spec.inputs.index(n) for n in spec.differentiable]
+        places = [i for i in places if inputs[i] is not None and is_differentiable(inputs[i].dtype)]
+        found = _gradients(plan, places, inputs, outs, grads)
+        return tuple(jnp.conj(found[i]) if i in found else None for i in range(len(inputs)))
+
+    function.defvjp(forward, backward)
+    return function
 
 
 def _nowhere_zero(like: Any) -> Any:
@@ -259,6 +315,9 @@ def _nowhere_zero(like: Any) -> Any:
     return (values * (1 + 1j) if jnp.iscomplexobj(like) else values).astype(like.dtype)
 
 
+def _listed(outs: Any) -> list[Any]:
+    return list(outs) if isinstance(outs, (tuple, list)) else [outs]
+
+
 def _with_gradient(outs: Any) -> list[Any]:
-    outs = outs if isinstance(outs, (tuple, list)) else [outs]
-    return [o for o in outs if o is not None and is_differentiable(o.dtype)]
+    return [o for o in _listed(outs) if o is not None and is_differentiable(o.dtype)]

@@ -1,5 +1,13 @@
 """PyTorch's `torch.masked`: functions of the elements where a mask is True."""
 
+from dyngraph.ops.masked_moments import (
+    mean,
+    median,
+    norm,
+    normalize,
+    std,
+    var,
+)
 from dyngraph.ops.masked_reductions import (
     amax,
     amin,
@@ -10,16 +18,10 @@ from dyngraph.ops.masked_reductions import (
     log_softmax,
     logaddexp,
     logsumexp,
-    mean,
-    median,
-    norm,
-    normalize,
     prod,
     softmax,
     softmin,
-    std,
     sum,
-    var,
 )
 
 __all__ = [

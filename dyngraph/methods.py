@@ -33,7 +33,7 @@ FAMILIES = """
     attention losses class_losses
     placing differences distances copies gamma_functions matrices triangular factorizations
     decompositions fourier convolution pooling max_pooling resampling patches
-    margin_losses sequence_losses cells masked_reductions
+    margin_losses sequence_losses cells masked_reductions masked_moments
     conversion from_data filled ranges random distributions
     memory in_place random_in_place
 """.split()

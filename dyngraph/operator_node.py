@@ -9,8 +9,8 @@ import jax
 
 from dyngraph import devices, dtypes
 from dyngraph.errors import GraphFreedError, SavedTensorModifiedError
-from dyngraph.graph.node import InputMetadata, Node, Values
 from dyngraph.graph import mutation
+from dyngraph.graph.node import InputMetadata, Node, Values
 from dyngraph.graph.saved import SavedTensor
 from dyngraph.kernels import BackwardPlan, OperatorSpec, is_differentiable
 from dyngraph.storage import Storage

@@ -50,8 +50,8 @@ def enter_level() -> None:
     """Opens a level; RuntimeError where one is open."""
     if _level.get() is not None:
         raise RuntimeError(
-            "Nested forward mode AD is not supported at the moment. Leave the level that is open "
-            "first, or use two of backward, forward over backward and backward over forward."
+            "Nested forward mode AD is not supported at the moment. Exit the open level first; for "
+            "second derivatives use autograd.grad() inside it."
         )
     _level.set(Level())
     _set_flag()

@@ -28,7 +28,7 @@ from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, share_tangent, tangent_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.viewing import fit_value, write_through
-from dyngraph.views import RECORDED, View, connect, kernel_through, run_through
+from dyngraph.views import View, connect, kernel_through, run_through
 
 
 @functools.cache

@@ -23,7 +23,7 @@ READING_ORDER = """
     errors modes dtypes devices storage tracing viewing kernels printing tangents
     graph.hooks graph.node graph.mutation graph.saved graph.accumulate graph.engine graph
     described ways_out tensor random
-    operator_node forward dispatch_source dispatch values
+    operator_node dispatch_source forward dispatch values
     views writing
     ops.operator ops.arguments ops.rules ops.host_values
     ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes
@@ -38,6 +38,7 @@ READING_ORDER = """
     ops.triangular ops.factorizations ops.decompositions ops.fourier ops.convolution ops.pooling
     ops.max_pooling ops.resampling ops.patches
     ops.margin_losses ops.sequence_losses ops.cells ops.masked_reductions
+    ops.masked_moments
     ops.literals ops.conversion ops.factory_arguments ops.from_data ops.filled ops.ranges
     ops.random ops.distributions ops.memory ops.in_place ops.random_in_place ops
     backward methods

@@ -24,6 +24,13 @@ MAX_COUNTS = 256
 """For how many lengths of its list a variadic operator keeps dispatchers."""
 
 
+def titled(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    """The function under a name and docstring of its own: one of several that are written once."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
 # --- dims -------------------------------------------------------------------------------------
 
 

@@ -11,8 +11,11 @@ from typing import Any
 import jax
 
 from dyngraph.ops.arguments import require_float, widened
+from dyngraph.ops.arithmetic import add, mul
 from dyngraph.ops.normalization import normalized, normalized_grad, statistics_of
 from dyngraph.ops.operator import define
+from dyngraph.ops.parts import select
+from dyngraph.ops.shape import clone
 from dyngraph.tensor import Tensor
 
 
@@ -126,6 +129,13 @@ def _moved_statistics(array: Any, mean: Any, var: Any, momentum: Any) -> tuple[A
     )
 
 
+def _scaled_by_first(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """What `batch_norm` makes of no elements, of whatever shape; statistics stay as they are."""
+    out = clone(input)
+    out = out if weight is None else mul(out, select(weight, 0, 0))
+    return out if bias is None else add(out, select(bias, 0, 0))
+
+
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -147,6 +157,8 @@ def batch_norm(
     >>> dg.nn.functional.batch_norm(x, None, None, training=True).flatten()
     tensor([-1.0000,  1.0000])
     """
+    if not input._cell.array.size:
+        return _scaled_by_first(input, weight, bias)
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError(
@@ -223,7 +235,7 @@ def group_norm(
 
 
 def _statistics_of_groups(self: Any, eps: Any, *, num_groups: int) -> tuple[Any, Any]:
-    mean, rstd = statistics_of(_groups(self, num_groups), 2, eps)
+    mean, rstd = statistics_of(self, _groups(self, num_groups), 2, eps)
     return mean[..., 0], rstd[..., 0]
 
 
@@ -231,7 +243,7 @@ _group_statistics = define(
     "group_norm_statistics",
     _statistics_of_groups,
     outputs=("mean", "rstd"),
-    differentiable=False,
+    eps=None,
 )
 
 

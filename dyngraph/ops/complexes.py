@@ -86,9 +86,17 @@ def _is_complex(input: Any) -> bool:
     return not isinstance(input, Tensor) or input._cell.array.dtype.kind == "c"
 
 
+def _angle_rule(grad: Any, self: Any) -> Any:
+    """0 for reals, whose angle does not move, and at 0, as in PyTorch."""
+    if not jnp.iscomplexobj(self):
+        return jnp.zeros_like(grad)
+    return jnp.where(self == 0, 0, 1j * grad / jnp.conj(jnp.where(self == 0, 1, self)))
+
+
 angle = define(
     "angle",
     lambda self: jnp.angle(self),
+    self=_angle_rule,
     doc="""The angle of a complex number, in radians.
 
     >>> dg.angle(dg.tensor([1.0 + 1.0j]))

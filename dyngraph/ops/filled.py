@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from dyngraph import dtypes
+from dyngraph.ops.arguments import titled
 from dyngraph.ops.factory_arguments import (
     check_tensor,
     number,
@@ -58,15 +59,25 @@ def _full(
     return wrap(array, requires_grad=requires_grad)
 
 
-def zeros(
-    *sizes: Any,
-    size: Any = UNSET,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
+def _constant(name: str, value: int, doc: str) -> Callable[..., Tensor]:
+    def function(
+        *sizes: Any,
+        size: Any = UNSET,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        shape = read_size(name, sizes, size)
+        return _filled(shape, value, dtype, place_of(device), requires_grad)
+
+    return titled(function, name, doc)
+
+
+zeros = _constant(
+    "zeros",
+    0,
     """A tensor of zeros, in the default dtype unless told; sizes are numbers or one tuple.
 
     Raises RuntimeError for a negative size.
@@ -74,27 +85,18 @@ def zeros(
     >>> dg.zeros(2, 3)
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
-    """
-    shape = read_size("zeros", sizes, size)
-    return _filled(shape, 0, dtype, place_of(device), requires_grad)
+    """,
+)
 
-
-def ones(
-    *sizes: Any,
-    size: Any = UNSET,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
+ones = _constant(
+    "ones",
+    1,
     """A tensor of ones, in the default dtype unless told; sizes are numbers or one tuple.
 
     >>> dg.ones(2, dtype=dg.int32)
     tensor([1, 1])
-    """
-    shape = read_size("ones", sizes, size)
-    return _filled(shape, 1, dtype, place_of(device), requires_grad)
+    """,
+)
 
 
 def empty(
@@ -169,67 +171,54 @@ def _eye(rows: int, columns: int, dtype: Any, place: Any) -> Callable[..., Any]:
 # --- like another tensor ----------------------------------------------------------------------
 
 
-def _filled_like(
-    where: str, input: Any, value: int, dtype: Any, device: Any, requires_grad: bool
-) -> Tensor:
-    check_tensor(where, input)
-    array = input._cell.array
-    wanted = input.dtype if dtype is None else dtype
-    return _filled(array.shape, value, wanted, place_like(input, device), requires_grad)
+def _constant_like(name: str, value: int, doc: str) -> Callable[..., Tensor]:
+    def function(
+        input: Tensor,
+        *,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
+        check_tensor(name, input)
+        wanted = input.dtype if dtype is None else dtype
+        place = place_like(input, device)
+        return _filled(input._cell.array.shape, value, wanted, place, requires_grad)
+
+    return titled(function, name, doc)
 
 
-def zeros_like(
-    input: Tensor,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+zeros_like = _constant_like(
+    "zeros_like",
+    0,
     """Zeros with the shape, dtype and device of `input`, but not its history.
 
     >>> dg.zeros_like(dg.tensor([1, 2]))
     tensor([0, 0])
-    """
-    return _filled_like("zeros_like", input, 0, dtype, device, requires_grad)
+    """,
+)
 
-
-def ones_like(
-    input: Tensor,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+ones_like = _constant_like(
+    "ones_like",
+    1,
     """Ones with the shape, dtype and device of `input`, but not its history.
 
     >>> dg.ones_like(dg.zeros(2))
     tensor([1., 1.])
-    """
-    return _filled_like("ones_like", input, 1, dtype, device, requires_grad)
+    """,
+)
 
-
-def empty_like(
-    input: Tensor,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+empty_like = _constant_like(
+    "empty_like",
+    0,
     """A tensor of the shape, dtype and device of `input`, whose values are not to be relied on.
 
     >>> dg.empty_like(dg.ones(2, 3)).shape
     dyngraph.Size([2, 3])
-    """
-    return _filled_like("empty_like", input, 0, dtype, device, requires_grad)
+    """,
+)
 
 
 def full_like(
@@ -254,69 +243,53 @@ def full_like(
     return _full("full_like", tuple(input.shape), fill_value, wanted, place, requires_grad)
 
 
-def _new_filled(
-    input: Tensor, shape: Any, value: int, dtype: Any, device: Any, requires_grad: bool
-) -> Tensor:
-    wanted = input.dtype if dtype is None else dtype
-    place = place_like(input, device, same_shape=False)
-    return _filled(shape, value, wanted, place, requires_grad)
+def _new_constant(name: str, value: int, doc: str) -> Callable[..., Tensor]:
+    def function(
+        input: Tensor,
+        *sizes: Any,
+        size: Any = UNSET,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        wanted = input.dtype if dtype is None else dtype
+        place = place_like(input, device, same_shape=False)
+        return _filled(read_size(name, sizes, size), value, wanted, place, requires_grad)
+
+    return titled(function, name, doc)
 
 
-def new_zeros(
-    input: Tensor,
-    *sizes: Any,
-    size: Any = UNSET,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
+new_zeros = _new_constant(
+    "new_zeros",
+    0,
     """Zeros of a shape, with the dtype and device of this tensor.
 
     >>> dg.tensor([1]).new_zeros(2)
     tensor([0, 0])
-    """
-    shape = read_size("new_zeros", sizes, size)
-    return _new_filled(input, shape, 0, dtype, device, requires_grad)
+    """,
+)
 
-
-def new_ones(
-    input: Tensor,
-    *sizes: Any,
-    size: Any = UNSET,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
+new_ones = _new_constant(
+    "new_ones",
+    1,
     """Ones of a shape, with the dtype and device of this tensor.
 
     >>> dg.tensor([1]).new_ones(2)
     tensor([1, 1])
-    """
-    shape = read_size("new_ones", sizes, size)
-    return _new_filled(input, shape, 1, dtype, device, requires_grad)
+    """,
+)
 
-
-def new_empty(
-    input: Tensor,
-    *sizes: Any,
-    size: Any = UNSET,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
+new_empty = _new_constant(
+    "new_empty",
+    0,
     """A tensor of a shape, with the dtype and device of this one, whose values mean nothing.
 
     >>> dg.tensor([1]).new_empty(2, 3).shape
     dyngraph.Size([2, 3])
-    """
-    shape = read_size("new_empty", sizes, size)
-    return _new_filled(input, shape, 0, dtype, device, requires_grad)
+    """,
+)
 
 
 def new_full(

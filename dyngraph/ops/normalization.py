@@ -165,15 +165,16 @@ def native_layer_norm(
     return result, mean, rstd
 
 
-def statistics_of(wide: Any, axes: Any, eps: Any) -> tuple[Any, Any]:
+def statistics_of(self: Any, wide: Any, axes: Any, eps: Any) -> tuple[Any, Any]:
+    """The mean and reciprocal deviation of `wide`, computed so and kept in the dtype of `self`."""
     _, scale = normalized(wide, axes, eps)
-    return wide.mean(axes, keepdims=True), scale
+    return wide.mean(axes, keepdims=True).astype(self.dtype), scale.astype(self.dtype)
 
 
 _last_statistics = define(
     "layer_norm_statistics",
     lambda self, eps, *, normalized_shape: statistics_of(
-        widened(self), _last_dims("layer_norm", self, normalized_shape), eps
+        self, widened(self), _last_dims("layer_norm", self, normalized_shape), eps
     ),
     outputs=("mean", "rstd"),
     differentiable=False,

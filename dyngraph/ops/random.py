@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from dyngraph import dtypes
+from dyngraph.ops.arguments import titled
 from dyngraph.ops.factory_arguments import check_tensor, place_like, place_of, read_size
 from dyngraph.ops.operator import UNSET
 from dyngraph.random import Generator, default_generator, fold
@@ -85,49 +86,47 @@ def drawn_dtype(where: str, dtype: Any) -> dtypes.dtype:
     return wanted
 
 
-def rand(
-    *sizes: Any,
-    size: Any = UNSET,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
+def _drawn(name: str, sampler: Callable[..., Any], doc: str) -> Callable[..., Tensor]:
+    def function(
+        *sizes: Any,
+        size: Any = UNSET,
+        generator: Generator | None = None,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        wanted = drawn_dtype(name, dtype)
+        shape = read_size(name, sizes, size)
+        draw = next_draw(sampler, generator, place_of(device), shape, wanted.dtype)
+        return wrap(draw(), requires_grad=requires_grad)
+
+    return titled(function, name, doc)
+
+
+rand = _drawn(
+    "rand",
+    _uniform,
     """Uniform draws from 0 to before 1.
 
     >>> x = dg.rand(2, 3)
     >>> x.shape, bool(((x >= 0) & (x < 1)).all())
     (dyngraph.Size([2, 3]), True)
-    """
-    wanted = drawn_dtype("rand", dtype)
-    shape = read_size("rand", sizes, size)
-    draw = next_draw(_uniform, generator, place_of(device), shape, wanted.dtype)
-    return wrap(draw(), requires_grad=requires_grad)
+    """,
+)
 
-
-def randn(
-    *sizes: Any,
-    size: Any = UNSET,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
+randn = _drawn(
+    "randn",
+    _normal,
     """Draws from the normal distribution of mean 0 and variance 1.
 
     Complex ones have variance 1 in all, half of it in each part.
 
     >>> dg.randn(2, 3, requires_grad=True).requires_grad
     True
-    """
-    wanted = drawn_dtype("randn", dtype)
-    shape = read_size("randn", sizes, size)
-    draw = next_draw(_normal, generator, place_of(device), shape, wanted.dtype)
-    return wrap(draw(), requires_grad=requires_grad)
+    """,
+)
 
 
 def randint(
@@ -223,58 +222,46 @@ def randperm(
 # --- functions of a tensor --------------------------------------------------------------------
 
 
-def _like(
-    where: str,
-    sampler: Any,
-    input: Any,
-    generator: Any,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
-) -> Tensor:
-    check_tensor(where, input)
-    wanted = drawn_dtype(where, input.dtype if dtype is None else dtype)
-    shape = input._cell.array.shape
-    draw = next_draw(sampler, generator, place_like(input, device), shape, wanted.dtype)
-    return wrap(draw(), requires_grad=requires_grad)
+def _drawn_like(name: str, sampler: Callable[..., Any], doc: str) -> Callable[..., Tensor]:
+    def function(
+        input: Tensor,
+        *,
+        generator: Generator | None = None,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
+        check_tensor(name, input)
+        wanted = drawn_dtype(name, input.dtype if dtype is None else dtype)
+        shape = input._cell.array.shape
+        draw = next_draw(sampler, generator, place_like(input, device), shape, wanted.dtype)
+        return wrap(draw(), requires_grad=requires_grad)
+
+    return titled(function, name, doc)
 
 
-def rand_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+rand_like = _drawn_like(
+    "rand_like",
+    _uniform,
     """Draws as `rand` makes them, in the shape, dtype and device of `input`.
 
     >>> dg.rand_like(dg.ones(2, 3)).shape
     dyngraph.Size([2, 3])
-    """
-    return _like("rand_like", _uniform, input, generator, dtype, device, requires_grad)
+    """,
+)
 
-
-def randn_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+randn_like = _drawn_like(
+    "randn_like",
+    _normal,
     """Draws as `randn` makes them, in the shape, dtype and device of `input`.
 
     >>> dg.randn_like(dg.ones(2, dtype=dg.float16)).dtype
     dyngraph.float16
-    """
-    return _like("randn_like", _normal, input, generator, dtype, device, requires_grad)
+    """,
+)
 
 
 def randint_like(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,17 +52,31 @@ def _inside(place: Any, size: int, padding_mode: str, align_corners: bool) -> An
 
 
 def _read(self: Any, places: Sequence[Any]) -> Any:
-    """The elements at whole positions (batch, *out) of each dim, 0 outside: (batch, C, *out)."""
-    sizes = self.shape[2:]
-    there = jnp.ones(places[0].shape, bool)
-    flat = jnp.zeros(places[0].shape, jnp.int32)
-    for place, size in zip(places, sizes, strict=True):
+    """The elements at whole positions (K, batch, *out) of each dim, 0 outside.
+
+    (batch, C, K, *out).
+    """
+    there, flat = jnp.bool_(True), jnp.int32(0)
+    for place, size in zip(places, self.shape[2:], strict=True):
         there &= (place >= 0) & (place <= size - 1)
         flat = flat * size + jnp.clip(place, 0, size - 1).astype(jnp.int32)
+    there, flat = jnp.moveaxis(there, 0, 1), jnp.moveaxis(flat, 0, 1)
     lines = self.reshape(*self.shape[:2], -1)
     index = flat.reshape(flat.shape[0], 1, -1)
     values = jnp.take_along_axis(lines, index, -1).reshape(*self.shape[:2], *flat.shape[1:])
     return jnp.where(there[:, None], values, 0)
+
+
+def _combined(of_dims: Sequence[Any]) -> list[Any]:
+    """(S, *rest) of each dim, as (S ** dims, *rest): each one's with each of the others'."""
+    steps, *rest = of_dims[0].shape
+    grids = []
+    for i, values in enumerate(of_dims):
+        axes = [1] * len(of_dims)
+        axes[i] = steps
+        whole = (*[steps] * len(of_dims), *rest)
+        grids.append(jnp.broadcast_to(values.reshape(*axes, *rest), whole).reshape(-1, *rest))
+    return grids
 
 
 def _grid_sampler(
@@ -70,31 +84,31 @@ def _grid_sampler(
 ) -> Any:
     sizes = self.shape[2:]
     wide, where = widened(self), widened(grid)
-    places = []
+    cubic = mode == "bicubic"
+    steps = np.arange(-1, 3) if cubic else np.arange(2)
+    steps = steps.reshape(-1, *[1] * (grid.ndim - 1))
+    corners, weights = [], []
     for i, size in enumerate(sizes):  # the last coordinate of the grid is that of the first dim
         place = where[..., len(sizes) - 1 - i]
         place = (place + 1) / 2 * (size - 1) if align_corners else ((place + 1) * size - 1) / 2
-        if mode != "bicubic":
+        if not cubic:
             place = _inside(place, size, padding_mode, align_corners)
-        places.append(place)
+        if mode == "nearest":
+            corners.append(jax.lax.stop_gradient(jnp.round(place))[None])  # to even, as PyTorch
+            continue
+        near = jax.lax.stop_gradient(jnp.floor(place)) + steps
+        away = place - near
+        if cubic:
+            weights.append(cubic_weight(away, -0.75, jnp.where))
+            near = _inside(near, size, padding_mode, align_corners)
+        else:
+            weights.append(jnp.where(steps == 0, 1 - away, 1 + away))
+        corners.append(near)
+    values = _read(wide, _combined(corners))
     if mode == "nearest":
-        # Rounds to even, as PyTorch does.
-        return _read(wide, [jax.lax.stop_gradient(jnp.round(p)) for p in places]).astype(self.dtype)
-    base = [jax.lax.stop_gradient(jnp.floor(p)) for p in places]
-    steps = (-1, 0, 1, 2) if mode == "bicubic" else (0, 1)
-    total = 0.0
-    for offsets in itertools.product(steps, repeat=len(sizes)):
-        weight, corner = 1.0, []
-        for place, first, step, size in zip(places, base, offsets, sizes, strict=True):
-            away = place - first - step
-            if mode == "bicubic":
-                weight = weight * cubic_weight(away, -0.75, jnp.where)
-                corner.append(_inside(first + step, size, padding_mode, align_corners))
-            else:
-                weight = weight * (1 - away if step == 0 else 1 + away)
-                corner.append(first + step)
-        total = total + _read(wide, corner) * jnp.expand_dims(weight, 1)
-    return total.astype(self.dtype)  # type: ignore[union-attr]
+        return values[:, :, 0].astype(self.dtype)
+    weight = jnp.moveaxis(math.prod(_combined(weights)), 0, 1)  # type: ignore[arg-type]
+    return (values * weight[:, None]).sum(2).astype(self.dtype)
 
 
 _grid_sample = define("grid_sampler", _grid_sampler)

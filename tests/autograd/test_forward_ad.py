@@ -18,6 +18,7 @@ from dyngraph import modes
 from dyngraph.autograd import forward_ad as fwd
 from dyngraph.autograd.graph import graph_desc
 from dyngraph.tensor import wrap
+from tests.ops.test_conventions import LINES, slope
 
 V, T = [1.0, 2.0, 3.0], [1.0, 0.5, -1.0]
 
@@ -255,6 +256,26 @@ def test_where_gradients_follow_pytorchs_convention_so_do_tangents() -> None:
     assert_values(tangent(dual([0.0, -1.0, 1.0], T).abs()), [0.0, -0.5, -1.0])
 
 
+@pytest.mark.parametrize("program", [p for _, p, _ in LINES if p.startswith("grad(")])
+def test_tangent_follows_the_convention_of_the_gradient(program: str) -> None:
+    def compare(function: Callable[..., Any], *values: Any) -> None:
+        inputs = [dg.tensor(v, requires_grad=True) for v in values]
+        result = function(*inputs)
+        result = result if isinstance(result, dg.Tensor) else result[0]
+        gradients = [g.numpy() for g in dg.autograd.grad(result.sum(), inputs)]
+        ways = [(np.arange(g.size) + 1.0).reshape(g.shape).astype(g.dtype) for g in gradients]
+        with fwd.dual_level():
+            duals = [fwd.make_dual(x, dg.tensor(t)) for x, t in zip(inputs, ways, strict=True)]
+            along = function(*duals)
+            along = tangent(along if isinstance(along, dg.Tensor) else along[0]).sum()
+        expected = sum(np.vdot(g, t) for g, t in zip(gradients, ways, strict=True))
+        if np.isfinite(expected):
+            assert_values(along.real, np.real(expected), rtol=1e-4)
+
+    scope = {"dg": dg, "F": dg.nn.functional, "inf": np.inf, "nan": np.nan}
+    eval(program, {**scope, "grad": compare, "slope": slope})
+
+
 @inside
 def test_complex_tangents() -> None:
     x = dual([1 + 2j], [3 - 1j])
@@ -397,6 +418,15 @@ def test_tangent_of_a_linear_operator_does_not_lead_back_to_its_input() -> None:
     gx, gt = dg.autograd.grad(tangent(y), [x, t], allow_unused=True)
     assert gx is None
     assert_values(gt, [2.0])
+
+
+@inside
+@pytest.mark.parametrize("function", [dg.norm, dg.std, lambda x: x.abs().prod()])
+def test_second_derivative_through_a_result_is_that_of_the_rule(function: Any) -> None:
+    x = dg.tensor([0.0, 0.0], requires_grad=True)
+    y = function(fwd.make_dual(x, dg.tensor([1.0, 2.0])))
+    (along,) = dg.autograd.grad(tangent(y), x, allow_unused=True)
+    assert along is None or np.isfinite(along.numpy()).all()
 
 
 @inside

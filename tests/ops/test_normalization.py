@@ -66,3 +66,16 @@ def test_sixteen_bits_are_normalised_in_thirty_two() -> None:
 
 def test_group_norm_of_an_empty_batch_is_empty() -> None:
     assert dg.nn.functional.group_norm(dg.ones(0, 4, 3), 2).shape == (0, 4, 3)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 0)])
+@pytest.mark.parametrize("training", [False, True])
+def test_batch_norm_of_no_elements_has_their_shape(shape: tuple[int, ...], training: bool) -> None:
+    # PyTorch 2.13 asks for no channels here, and leaves the statistics as they are.
+    mean, var = dg.zeros(3), dg.ones(3)
+    x = dg.zeros(shape, requires_grad=True)
+    y = F.batch_norm(x, mean, var, dg.ones(3), dg.zeros(3), training=training)
+    y.sum().backward()
+    assert x.grad is not None
+    assert (y.shape, x.grad.shape) == (shape, shape)
+    assert (mean.tolist(), var.tolist()) == ([0.0] * 3, [1.0] * 3)

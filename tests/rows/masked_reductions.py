@@ -1,4 +1,4 @@
-"""Rows of the operators in `dyngraph/ops/masked_reductions.py`."""
+"""Rows of the operators in `dyngraph/ops/masked_reductions.py` and `masked_moments.py`."""
 
 from __future__ import annotations
 
