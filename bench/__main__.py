@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -128,6 +129,51 @@ def gpt_both_ways() -> Candidates:
     return both_ways(run, workloads.gpt_arrays())
 
 
+def slice_writes() -> Candidates:
+    """(e): a row of a large matrix replaced, the row another each time."""
+    count = 1000
+    big, row = jnp.zeros((count, count)), jnp.ones(count)
+    write = jax.jit(lambda x, i, v: x.at[i].set(v))
+    places = itertools.cycle([jnp.asarray(i) for i in range(count)])
+    numbers = itertools.cycle(range(count))
+    tensor, value = dg.tensor(big), dg.tensor(row)
+    leaf = dg.zeros(count, count, requires_grad=True)
+    result = big
+
+    def bare() -> None:
+        nonlocal result
+        result = write(result, next(places), row)
+        ready(result)
+
+    def in_place() -> None:
+        tensor[next(numbers)] = value
+        ready(tensor)
+
+    def recorded() -> None:
+        interior = leaf * 1
+        ready(interior)
+        interior[next(numbers)] = value
+        ready(interior)
+
+    def only_interior() -> None:
+        ready(leaf * 1)
+
+    candidates: Candidates = {
+        "jitted .at[i].set": bare,
+        "x[i] = v": in_place,
+        "y = x * 1": only_interior,
+        "y = x * 1; y[i] = v, recorded": recorded,
+    }
+    if torch is not None:
+        there, part = torch.zeros(count, count), torch.ones(count)
+
+        def by_torch() -> None:
+            there[next(numbers)] = part
+
+        candidates["torch"] = by_torch
+    return candidates
+
+
 def libraries() -> list[Any]:
     """The libraries to measure, as `both_ways` names them."""
     return [dg, workloads.JNP, *([torch] if torch is not None else [])]
@@ -138,6 +184,7 @@ SECTIONS: dict[str, tuple[Callable[[], Candidates], int]] = {
     "(b) forward + backward of it": (chain_both_ways, 15),
     "(c) LSTM cell, T=64, batch 16, hidden 64": (lstm_both_ways, 7),
     "(c) GPT, 4 layers, d=128, T=64, batch 8": (gpt_both_ways, 9),
+    "(e) a row of a 1000x1000 matrix replaced": (slice_writes, 200),
 }
 
 

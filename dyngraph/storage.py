@@ -103,7 +103,7 @@ class Storage:
             cell.version = version
 
     def _members(self, family: object) -> list[Storage]:
-        members = [self] if family is None else []
+        members: list[Storage] = [self] if family is None else []
         if self.views:
             self.views = [entry for entry in self.views if entry[0]() is not None]
             cells = [reference() for reference, own in self.views if own is family]

@@ -89,6 +89,13 @@ class Tensor(Described, WaysOut, Methods):
     def _refill(self) -> jax.Array:
         return self._view.refill(self)
 
+    def _write(self, array: jax.Array) -> None:
+        """Replaces the value as an in-place operation does that is not recorded."""
+        if self._view is None:
+            self._cell.write(array)
+        else:
+            self._view.write(array)
+
     def _edge_is_lost(self) -> bool:
         try:
             object.__getattribute__(self, "_edge")

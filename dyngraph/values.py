@@ -74,7 +74,7 @@ class ArrayValues:
         elif grad._edge is not None:
             meta.grad = new_tensor(Storage(_sum_arrays(grad._cell.array, value)))
         else:
-            grad._cell.write(_sum_arrays(grad._cell.array, value))
+            grad._write(_sum_arrays(grad._cell.array, value))
 
     def retain(self, tensor: Tensor, value: jax.Array) -> None:
         meta = tensor.need_meta()
@@ -130,7 +130,7 @@ class DualValues(TensorValues):
             super().accumulate(variable, value)
             return
         total = add_gradients(grad, value)
-        grad._cell.write(total._cell.array)
+        grad._write(total._cell.array)
         share_tangent(total, grad)
 
 

@@ -21,7 +21,7 @@ from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
 from dyngraph.storage import Storage
 from dyngraph.tangents import share_tangent, tangent_of
 from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.viewing import Layout, contiguous_stride, look
+from dyngraph.viewing import Layout, contiguous_stride, look, write_through
 
 RECORDED, UNRECORDED, INFERENCE, SEVERAL = "", "no_grad", "inference_mode", "several"
 """How a view was made: of all but the first, writes are refused while operators are recorded."""
@@ -81,6 +81,14 @@ class View:
         kernel, places = kernel_through(_view_again, self.path)
         array = tensor._cell.array = kernel.forward(self.root.array, *places)
         return array
+
+    def write(self, value: jax.Array) -> None:
+        """Writes a value over what is shown, into the root; the view fills itself from there."""
+        array = value
+        if self.path:
+            kernel, places = kernel_through(copy_slices, self.path)
+            array = kernel.forward(self.root.array, value, *places)
+        self.root.write(array, self.family)
 
     def update(self, tensor: Tensor) -> None:
         """Puts the tensor behind its base again in the graph, as a view of what that is now."""
@@ -169,7 +177,7 @@ def alias(tensor: Tensor, family: object = None, version: int | None = None) -> 
         return new_tensor(cell)
     result = new_tensor(Storage(cell.array))
     root, path = (cell, ()) if view is None else (view.root, view.path)
-    if family is None:
+    if view is not None and family is None:
         family, version = view.family, cell.version
     result._view = View(None, (), root, path, family)
     connect(result, version)
@@ -213,6 +221,22 @@ def _view_again(count: int) -> Callable[..., Any]:
         statics=["steps"],
         rules=dict.fromkeys(names),
         node_name="AsStridedBackward0",
+    )
+    return define_dispatcher(spec)
+
+
+@functools.cache
+def copy_slices(count: int) -> Callable[..., Any]:
+    """A value written where the steps look: the operator behind a base whose view was written
+    to."""
+    names = [f"place{i}" for i in range(count)]
+    spec = OperatorSpec(
+        "copy_slices",
+        lambda self, value, *places, steps: write_through(self, value, steps, places),
+        inputs=["self", "value", *names],
+        statics=["steps"],
+        rules=dict.fromkeys(names),
+        node_name="CopySlices",
     )
     return define_dispatcher(spec)
 

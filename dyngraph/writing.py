@@ -27,24 +27,8 @@ from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, share_tangent, tangent_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
-from dyngraph.viewing import fit_value, write_through
-from dyngraph.views import View, connect, kernel_through, run_through
-
-
-@functools.cache
-def _copy_slices(count: int) -> Callable[..., Any]:
-    """A value written where the steps look: the operator behind a base whose view was written
-    to."""
-    names = [f"place{i}" for i in range(count)]
-    spec = OperatorSpec(
-        "copy_slices",
-        lambda self, value, *places, steps: write_through(self, value, steps, places),
-        inputs=["self", "value", *names],
-        statics=["steps"],
-        rules=dict.fromkeys(names),
-        node_name="CopySlices",
-    )
-    return define_dispatcher(spec)
+from dyngraph.viewing import fit_value
+from dyngraph.views import View, connect, copy_slices, run_through
 
 
 def snapshot(tensor: Tensor) -> Tensor:
@@ -182,22 +166,16 @@ def _output(node: Any, number: int) -> str:
 
 def _write_through(view: View, value: Tensor, *, recording: bool) -> None:
     """Writes into the root, and records it at the base."""
-    base, root, path = view.base, view.root, view.path
-    if not path:
-        root.write(value._cell.array, view.family)
-        return
-    written = None
+    base, written = view.base, None
     if base is not None and (
         (recording and (base._edge is not None or value._edge is not None))
         or (are_carried() and (tangent_of(base) is not None or tangent_of(value) is not None))
     ):
-        written = run_through(_copy_slices, view.steps, snapshot(base), value)
-    if written is not None and view.steps is path:
-        array = written._cell.array
+        written = run_through(copy_slices, view.steps, snapshot(base), value)
+    if written is not None and view.steps is view.path:
+        view.root.write(written._cell.array, view.family)
     else:
-        kernel, places = kernel_through(_copy_slices, path)
-        array = kernel.forward(root.array, value._cell.array, *places)
-    root.write(array, view.family)
+        view.write(value._cell.array)
     if base is not None and written is not None:
         if recording:
             _take_history(base, written)

@@ -14,8 +14,9 @@ from dyngraph.kernels import OperatorSpec, same
 from dyngraph.modes import ModeSwitch
 from dyngraph.ops.conversion import convert
 from dyngraph.tangents import give_tangent, tangent_of
-from dyngraph.tensor import Tensor, new_tensor
+from dyngraph.tensor import Tensor
 from dyngraph.tracing import Tracer
+from dyngraph.views import alias
 
 __all__ = [
     "UnpackedDualTensor",
@@ -185,10 +186,11 @@ _view = write_dispatcher(
 
 
 def _aliased(tensor: Tensor) -> Tensor:
-    """Another tensor over the same Storage, with the same history and no tangent."""
-    if not tensor.requires_grad:
-        return new_tensor(tensor._cell)
-    return new_tensor(tensor._cell, _view(tensor)._edge)
+    """Another tensor over the same memory, with the same history and no tangent."""
+    result = alias(tensor)
+    if tensor.requires_grad:
+        result._edge = _view(tensor)._edge
+    return result
 
 
 # --- switching tangents off inside a level ------------------------------------------------------

@@ -91,7 +91,7 @@ def embedding(
 
 def _shorten_rows(weight: Tensor, indices: Any, max_norm: float, norm_type: float) -> None:
     """Scales rows in place to at most `max_norm`: a write that is not recorded."""
-    weight._cell.write(_shortened(weight._cell.array, array_of(indices), max_norm, ord=norm_type))
+    weight._write(_shortened(weight._cell.array, array_of(indices), max_norm, ord=norm_type))
 
 
 @functools.partial(jax.jit, static_argnames="ord")

@@ -287,3 +287,13 @@ def test_swap_exchanges_attributes() -> None:
     a.name_of_mine = "a"  # pyright: ignore
     dg.utils.swap_tensors(a, b)
     assert b.name_of_mine == "a" and not hasattr(a, "name_of_mine")  # pyright: ignore
+
+
+# .grad that looks into another tensor
+
+
+def test_gradient_adds_into_the_memory_that_grad_looks_at() -> None:
+    x, flat = leaf(1.0, 2.0), dg.zeros(4)
+    x.grad = flat[1:3]
+    (x * 3).sum().backward()
+    assert_values(flat, [0, 3, 3, 0])
