@@ -21,6 +21,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from dyngraph import dtypes
 from dyngraph.tracing import trace_live
@@ -290,6 +291,11 @@ class RulePlan(BackwardPlan):
         return backward
 
 
+def weak_type(array: Any) -> bool:
+    """Whether an array has the dtype of a Python number, which gives way to others."""
+    return array.__class__ is not np.ndarray and array.weak_type
+
+
 class PlansByShape:
     """Plans of the default rule, `jax.vjp` of the kernel: one for each set of input shapes."""
 
@@ -304,7 +310,7 @@ class PlansByShape:
 
     def select(self, *inputs: Any) -> TracedPlan:
         """The plan for these inputs, traced when their shapes and dtypes are new."""
-        key = tuple([x if x is None else (x.shape, x.dtype, x.weak_type) for x in inputs])
+        key = tuple([x if x is None else (x.shape, x.dtype, weak_type(x)) for x in inputs])
         try:
             return self._plans[key]
         except KeyError:
@@ -321,7 +327,7 @@ class TracedPlan(BackwardPlan):
         self.kernel = kernel
         self.needed = tuple(needed)
         self.avals = [
-            x if x is None else jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type)
+            x if x is None else jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=weak_type(x))
             for x in inputs
         ]
         places = [i for i, aval in enumerate(self.avals) if aval is not None]

@@ -1,8 +1,8 @@
 """Basic indices, of ints, slices, None and Ellipsis: which operator applies them, worked out once.
 
 # Note [Basic indices have their starts as an input]
-`x[3]` and `x[4]` run one kernel: what differs, where the slice starts, is a small array that is
-kept by value. Sizes and steps of the slices are static.
+`x[3]` and `x[4]` run one kernel: what differs, where the slice starts, is a small array. Sizes and
+steps of the slices are static.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from dyngraph.kernels import same
+from dyngraph.ops.arguments import place
 from dyngraph.ops.operator import define
-from dyngraph.storage import Storage
-from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.viewing import Viewing
 
 
@@ -137,14 +135,6 @@ _WHOLE = {_select: _whole_select, _slice: whole_slice, _unsqueezed_slice: _unsqu
 
 
 @functools.lru_cache(maxsize=8192)
-def _starts(values: tuple[int, ...]) -> Tensor:
-    # A tensor, because dispatch takes one faster than an array; made as outside any mode or trace,
-    # because it is kept.
-    with jax.ensure_compile_time_eval():
-        return new_tensor(Storage(jnp.asarray(np.array(values, np.int32))))
-
-
-@functools.lru_cache(maxsize=8192)
 def basic_plan(
     shape: tuple[int, ...], items: tuple[Any, ...]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -196,7 +186,7 @@ def basic_plan(
             starts.append(start)
     if not dims and all(step == 1 for step in steps):
         return _WHOLE.get(run, run), (tuple(result),)
-    return run, (_starts(tuple(starts)), tuple(dims), tuple(sizes), tuple(steps), tuple(result))
+    return run, (place(*starts), tuple(dims), tuple(sizes), tuple(steps), tuple(result))
 
 
 def _slice_bounds(item: tuple[Any, ...], size: int) -> tuple[int, int, int]:

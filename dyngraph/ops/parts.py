@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dyngraph.dispatch import scalar_array
-from dyngraph.ops.arguments import as_ints
+from dyngraph.ops.arguments import as_ints, place
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor, canonical_dim
 from dyngraph.viewing import Viewing
@@ -87,7 +86,7 @@ def _pieces(sizes: Sequence[int], dim: int, ndim: int) -> list[Any]:
     stops = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     axis = canonical_dim(dim, ndim)
     return [
-        (_narrow, (scalar_array(stop - n),), (n, axis))
+        (_narrow, (place(stop - n)._cell.array,), (n, axis))
         for n, stop in zip(sizes, stops, strict=True)
     ]
 
@@ -181,7 +180,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Te
     parts = []
     for start, stop in zip([0, *stops], stops, strict=False):
         low, high, _ = slice(start, stop).indices(length)
-        parts.append(_narrow(input, low, max(high - low, 0), axis))
+        parts.append(_narrow(input, place(low), max(high - low, 0), axis))
     return tuple(parts)
 
 
@@ -236,7 +235,8 @@ unbind = define(
     self=lambda grads, dim: jnp.stack(grads, dim),
     viewing=Viewing(
         pieces=lambda own, dim: [
-            (_select, (scalar_array(i),), (canonical_dim(dim, len(own)),)) for i in range(own[dim])
+            (_select, (place(i)._cell.array,), (canonical_dim(dim, len(own)),))
+            for i in range(own[dim])
         ]
     ),
     doc="""The slices along `dim`, without that dim; all have one node, with one output for each.
@@ -249,33 +249,33 @@ unbind = define(
 # The start of a slice is an input: a loop over the rows of a tensor compiles one kernel for all.
 _narrow = define(
     "narrow",
-    lambda self, start, *, length, dim: lax.dynamic_slice_in_dim(self, start, length, dim),
+    lambda self, start, *, length, dim: lax.dynamic_slice_in_dim(self, start[0], length, dim),
     node="SliceBackward0",
     start=None,
     self=lambda grad, start, self_shape, dim: lax.dynamic_update_slice_in_dim(
-        jnp.zeros(self_shape, grad.dtype), grad, start, dim
+        jnp.zeros(self_shape, grad.dtype), grad, start[0], dim
     ),
     viewing=Viewing(
         lambda parent, value, start, length, dim: lax.dynamic_update_slice_in_dim(
-            parent, value, start, dim
+            parent, value, start[0], dim
         ),
         lambda array, start, length, dim: array[
-            (slice(None),) * dim + (slice(int(start), int(start) + length),)
+            (slice(None),) * dim + (slice(int(start[0]), int(start[0]) + length),)
         ],
     ),
 )
 _select = define(
     "select",
-    lambda self, index, *, dim: lax.dynamic_index_in_dim(self, index, dim, keepdims=False),
+    lambda self, index, *, dim: lax.dynamic_index_in_dim(self, index[0], dim, keepdims=False),
     index=None,
     self=lambda grad, index, self_shape, dim: lax.dynamic_update_index_in_dim(
-        jnp.zeros(self_shape, grad.dtype), grad, index, dim
+        jnp.zeros(self_shape, grad.dtype), grad, index[0], dim
     ),
     viewing=Viewing(
         lambda parent, value, index, dim: lax.dynamic_update_index_in_dim(
-            parent, value, index, dim
+            parent, value, index[0], dim
         ),
-        lambda array, index, dim: array[(slice(None),) * dim + (int(index),)],
+        lambda array, index, dim: array[(slice(None),) * dim + (int(index[0]),)],
     ),
 )
 
@@ -301,7 +301,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:
     start = start + size if start < 0 else start
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return _narrow(input, start, length, dim)
+    return _narrow(input, place(start), length, dim)
 
 
 def select(input: Any, dim: int, index: Any) -> Tensor:
@@ -313,13 +313,13 @@ def select(input: Any, dim: int, index: Any) -> Tensor:
     if not input.ndim:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim = canonical_dim(dim, input.ndim)
-    size, place = input.shape[dim], int(index)
-    if not -size <= place < size:
+    size, at = input.shape[dim], int(index)
+    if not -size <= at < size:
         raise IndexError(
-            f"select(): index {place} out of range for tensor of size {list(input.shape)} at "
+            f"select(): index {at} out of range for tensor of size {list(input.shape)} at "
             f"dimension {dim}"
         )
-    return _select(input, place + size if place < 0 else place, dim)
+    return _select(input, place(at + size if at < 0 else at), dim)
 
 
 def _unfold(self: Any, *, dimension: int, size: int, step: int) -> Any:
