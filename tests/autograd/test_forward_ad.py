@@ -411,6 +411,14 @@ def test_gradient_for_the_tangent_is_the_ordinary_gradient() -> None:
 
 
 @inside
+def test_numbers_among_the_inputs_of_a_recorded_operator() -> None:
+    x = dg.tensor(V, requires_grad=True)
+    y = dg.nn.functional.elu(fwd.make_dual(x, dg.tensor(T)) * 2.0, 0.5) ** 2.0
+    _, second, _ = hvp(lambda v: jnp.sum(jax.nn.elu(v * 2.0, 0.5) ** 2))
+    assert_values(dg.autograd.grad(tangent(y).sum(), x)[0], second, **CLOSE)
+
+
+@inside
 def test_tangent_of_a_linear_operator_does_not_lead_back_to_its_input() -> None:
     x = dg.tensor([0.0], requires_grad=True)
     t = dg.tensor([1.0], requires_grad=True)
