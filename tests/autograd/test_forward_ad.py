@@ -153,7 +153,7 @@ def test_dual_level_is_a_decorator() -> None:
 
 def test_level_is_left_where_its_block_raises() -> None:
     with pytest.raises(RuntimeError, match="must match the size"), fwd.dual_level():
-        dual() + dg.ones(2)
+        _ = dual() + dg.ones(2)
     assert fwd._current_level == -1
 
 
@@ -623,7 +623,7 @@ def test_level_that_is_not_open_raises() -> None:
 @inside
 def test_failed_operator_leaves_the_mode_on() -> None:
     with pytest.raises(RuntimeError, match="must match the size"):
-        dual() + dg.ones(2)
+        _ = dual() + dg.ones(2)
     assert_values(tangent(dual() * 2), [2.0, 1.0, -2.0])
 
 
