@@ -105,6 +105,9 @@ from dyngraph.ops.arithmetic import (
     subtract as subtract,
     true_divide as true_divide,
 )
+from dyngraph.ops.bessel_functions import (
+    i0 as i0,
+)
 from dyngraph.ops.cells import (
     gru_cell as gru_cell,
     lstm_cell as lstm_cell,
@@ -289,7 +292,6 @@ from dyngraph.ops.from_data import (
     tensor as tensor,
 )
 from dyngraph.ops.gamma_functions import (
-    i0 as i0,
     igamma as igamma,
     igammac as igammac,
     mvlgamma as mvlgamma,

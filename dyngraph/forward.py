@@ -178,11 +178,12 @@ class JvpOperator:
         A value that is not read would get a gradient of zeros, and what is behind it NaN from it.
         """
         kernel = self.run.table.find(tuple(statics))
-        arrays = [v._cell.array if isinstance(v, Tensor) else v for v in values]
+        arrays = [
+            v._cell.array if isinstance(v, Tensor) else v if v is None else jnp.asarray(v)
+            for v in values
+        ]
         avals = [
-            jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type)
-            if isinstance(x, jax.Array)
-            else None
+            x if x is None else jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type)
             for x in arrays
         ]
         key = (kernel, *[a if a is None else (a.shape, a.dtype, a.weak_type) for a in avals])
@@ -193,8 +194,7 @@ class JvpOperator:
 
         def of_arrays(*given: Any) -> list[Any]:
             rest = iter(given)
-            pairs = zip(arrays, avals, strict=True)
-            return list(kernel.function(*[x if a is None else next(rest) for x, a in pairs]))
+            return list(kernel.function(*[a if a is None else next(rest) for a in avals]))
 
         reads = iter(trace_live(of_arrays, [a for a in avals if a is not None]).live)
         live = self._live[key] = tuple(a is not None and next(reads) for a in avals)

@@ -164,14 +164,20 @@ def matrix_norm(
         if ord == "nuc":
             norm = reduction.sum(values, -1)
         else:
-            norm = (extremes.amax if ord == 2 else extremes.amin)(values, -1)
+            norm = (_largest if ord == 2 else extremes.amin)(values, -1)
         return _restored(norm, (first, second)) if keepdim else norm
     if isinstance(ord, str) or ord not in (1, -1, math.inf, -math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     summed, extreme = (first, second) if abs(ord) == 1 else (second, first)
     sums = vector_norm(A, 1, summed, True)
-    norm = (extremes.amax if ord > 0 else extremes.amin)(sums, extreme, True)
+    norm = (_largest if ord > 0 else extremes.amin)(sums, extreme, True)
     return norm if keepdim else shape.squeeze(norm, (first, second))
+
+
+def _largest(sizes: Tensor, dim: int, keepdim: bool = False) -> Tensor:
+    """The largest of sizes along `dim`, 0 where there are none."""
+    some = array_of(sizes).shape[dim]
+    return (extremes.amax if some else reduction.sum)(sizes, dim, keepdim)
 
 
 def _restored(tensor: Tensor, dims: Sequence[int]) -> Tensor:
@@ -220,6 +226,8 @@ def cond(A: Any, p: float | str | None = None) -> Tensor:
     """
     if p is None or p in (2, -2):
         values = svdvals(A)
+        if not array_of(values).shape[-1]:  # there are no values to compare: 0, as in PyTorch
+            return reduction.sum(values, -1)
         largest, smallest = values[..., 0], values[..., -1]
         return smallest / largest if p == -2 else largest / smallest
     matrices.require_square("linalg.cond", array_of(A))

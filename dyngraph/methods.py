@@ -31,7 +31,8 @@ FAMILIES = """
     indexing gathering scattering slices masks sorting searching
     products affine contractions embeddings dropouts normalization channel_normalization
     attention losses class_losses
-    placing differences distances copies gamma_functions matrices triangular factorizations
+    placing differences distances copies gamma_functions bessel_functions
+    orthogonal_polynomials matrices triangular factorizations
     decompositions fourier convolution pooling max_pooling resampling patches
     margin_losses sequence_losses cells masked_reductions masked_moments
     conversion from_data filled ranges random distributions

@@ -18,13 +18,24 @@ import jax.scipy.special
 
 from dyngraph.numpy.namespace import member, names
 from dyngraph.ops.activation import sigmoid
-from dyngraph.ops.gamma_functions import (
-    entr as entr,
-    erfcx as erfcx,
+from dyngraph.ops.bessel_functions import (
+    airy_ai as airy_ai,
+    bessel_j0 as bessel_j0,
+    bessel_j1 as bessel_j1,
+    bessel_y0 as bessel_y0,
+    bessel_y1 as bessel_y1,
     i0 as i0,
     i0e as i0e,
     i1 as i1,
     i1e as i1e,
+    modified_bessel_k0 as modified_bessel_k0,
+    modified_bessel_k1 as modified_bessel_k1,
+    scaled_modified_bessel_k0 as scaled_modified_bessel_k0,
+    scaled_modified_bessel_k1 as scaled_modified_bessel_k1,
+)
+from dyngraph.ops.gamma_functions import (
+    entr as entr,
+    erfcx as erfcx,
     igamma,
     igammac,
     log_ndtr as log_ndtr,
@@ -34,6 +45,20 @@ from dyngraph.ops.gamma_functions import (
     polygamma as polygamma,
     xlog1py as xlog1py,
     zeta as zeta,
+)
+from dyngraph.ops.orthogonal_polynomials import (
+    chebyshev_polynomial_t as chebyshev_polynomial_t,
+    chebyshev_polynomial_u as chebyshev_polynomial_u,
+    chebyshev_polynomial_v as chebyshev_polynomial_v,
+    chebyshev_polynomial_w as chebyshev_polynomial_w,
+    hermite_polynomial_h as hermite_polynomial_h,
+    hermite_polynomial_he as hermite_polynomial_he,
+    laguerre_polynomial_l as laguerre_polynomial_l,
+    legendre_polynomial_p as legendre_polynomial_p,
+    shifted_chebyshev_polynomial_t as shifted_chebyshev_polynomial_t,
+    shifted_chebyshev_polynomial_u as shifted_chebyshev_polynomial_u,
+    shifted_chebyshev_polynomial_v as shifted_chebyshev_polynomial_v,
+    shifted_chebyshev_polynomial_w as shifted_chebyshev_polynomial_w,
 )
 from dyngraph.ops.powers import exp2 as exp2, expm1 as expm1, log1p as log1p, xlogy as xlogy
 from dyngraph.ops.rounding import round as round
@@ -73,6 +98,15 @@ def spherical_bessel_j0(input: Tensor) -> Tensor:
 
 
 _TORCH_NAMES = [
+    "airy_ai",
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
+    "chebyshev_polynomial_t",
+    "chebyshev_polynomial_u",
+    "chebyshev_polynomial_v",
+    "chebyshev_polynomial_w",
     "digamma",
     "entr",
     "erf",
@@ -85,10 +119,14 @@ _TORCH_NAMES = [
     "gammainc",
     "gammaincc",
     "gammaln",
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
     "i0",
     "i0e",
     "i1",
     "i1e",
+    "laguerre_polynomial_l",
+    "legendre_polynomial_p",
     "log1p",
     "log_ndtr",
     "log_softmax",
@@ -96,12 +134,20 @@ _TORCH_NAMES = [
     "logsumexp",
     "modified_bessel_i0",
     "modified_bessel_i1",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
     "multigammaln",
     "ndtr",
     "ndtri",
     "polygamma",
     "psi",
     "round",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
+    "shifted_chebyshev_polynomial_t",
+    "shifted_chebyshev_polynomial_u",
+    "shifted_chebyshev_polynomial_v",
+    "shifted_chebyshev_polynomial_w",
     "sinc",
     "softmax",
     "spherical_bessel_j0",

@@ -103,6 +103,14 @@ class OpInfo:
     has one; `second=False` that the second derivative is not checked (say why beside it). `name`
     may be dotted (`nn.functional.relu`); without a function of that name, the Tensor method is
     meant.
+
+    The other fields say where a property that every operator has is another one here.
+    `no_differences` and `no_empty` are the reasons why finite differences do not show the gradient,
+    and why the twin has no answer for tensors without elements. `direction` makes directions of
+    square matrices ones that stay in the domain, as for symmetric ones. `no_half` is the message
+    with which 16-bit floats are refused, and `refuses_empty` the one for tensors without elements
+    where the twin takes them: both where PyTorch refuses them too. `broadcasts=True` asks whether
+    each array broadcasts against the others, where no sample does it.
     """
 
     name: str
@@ -110,6 +118,12 @@ class OpInfo:
     reference: Callable[..., Any]
     gradient: bool = True
     second: bool = True
+    no_differences: str = ""
+    direction: Callable[[np.ndarray], np.ndarray] | None = None
+    no_half: str = ""
+    no_empty: str = ""
+    refuses_empty: str = ""
+    broadcasts: bool = False
     rtol: float = 1e-4
     atol: float = 1e-5
     tags: frozenset[str] = field(default_factory=frozenset)
@@ -137,3 +151,8 @@ def binary(
 def functional(name: str, *args: Any, **kwargs: Any) -> OpInfo:
     """A row of a function of `nn.functional`."""
     return OpInfo(f"nn.functional.{name}", *args, **kwargs)
+
+
+def symmetric(direction: np.ndarray) -> np.ndarray:
+    """The part of a direction in which a Hermitian matrix stays one."""
+    return (direction + np.conj(np.swapaxes(direction, -1, -2))) / 2

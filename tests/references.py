@@ -14,6 +14,11 @@ def varargs(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, *ints: function(x, ints[0] if isinstance(ints[0], (tuple, list)) else ints)
 
 
+def kept_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, its result in the dtype of its first argument."""
+    return lambda x, *rest: function(x, *rest).astype(x.dtype)
+
+
 def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     """A jnp reduction, called with `dim`, `keepdim` and a dtype of ours."""
 

@@ -34,7 +34,8 @@ READING_ORDER = """
     ops.sorting ops.searching
     ops.products ops.affine ops.contractions ops.embeddings ops.dropouts ops.normalization
     ops.channel_normalization ops.attention ops.losses ops.class_losses
-    ops.placing ops.differences ops.distances ops.copies ops.gamma_functions ops.matrices
+    ops.placing ops.differences ops.distances ops.copies ops.gamma_functions
+    ops.cephes ops.bessel_functions ops.orthogonal_polynomials ops.matrices
     ops.triangular ops.factorizations ops.decompositions ops.fourier ops.convolution ops.pooling
     ops.max_pooling ops.resampling ops.patches
     ops.margin_losses ops.sequence_losses ops.cells ops.masked_reductions

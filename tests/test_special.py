@@ -104,3 +104,49 @@ def test_edge_is_that_of_torch(
     assert x.grad is not None
     np.testing.assert_allclose(result.detach(), results, rtol=1e-4)
     np.testing.assert_allclose(x.grad, slopes, rtol=1e-4)
+
+
+# Recorded from SciPy 1.17: at 0, near it, on both sides of where approximations meet, far, below 0.
+INF, NAN = np.inf, np.nan
+AT = [0.0, 1e-4, 2.0, 5.25, 40.0, -3.0]
+BESSEL = {
+    "bessel_j0": [1, 1, 0.2238908, -0.09308099, 0.007366891, -0.260052],
+    "bessel_j1": [0, 5e-05, 0.5767248, -0.345014, 0.1260383, -0.339059],
+    "bessel_y0": [-INF, -5.937289, 0.5103757, -0.3347772, 0.1259364, NAN],
+    "bessel_y1": [-INF, -6366.198, -0.1070324, 0.061861, -0.005793506, NAN],
+    "modified_bessel_k0": [INF, 9.326272, 0.1138939, 0.002808185, 8.392861e-19, NAN],
+    "modified_bessel_k1": [INF, 10000, 0.1398659, 0.003064795, 8.497132e-19, NAN],
+    "scaled_modified_bessel_k0": [INF, 9.327205, 0.8415682, 0.5351454, 0.1975556, NAN],
+    "scaled_modified_bessel_k1": [INF, 10001, 1.033477, 0.5840466, 0.20001, NAN],
+    "airy_ai": [0.3550281, 0.3550022, 0.03492413, 6.081011e-05, 0, -0.3788143],
+}
+
+
+@pytest.mark.parametrize("name", BESSEL)
+def test_bessel_function_is_that_of_scipy(name: str) -> None:
+    values = getattr(dg.special, name)(dg.tensor(AT))
+    np.testing.assert_allclose(values, BESSEL[name], rtol=2e-5, atol=2e-7)
+
+
+# Recorded from SciPy 1.17, at 0.3.
+DEGREES = [
+    ("legendre_polynomial_p", 30, 0.1466550),
+    ("chebyshev_polynomial_t", 30, 0.9599428),
+    ("laguerre_polynomial_l", 30, 0.1900936),
+    ("hermite_polynomial_h", 12, 49478.716),
+]
+
+
+@pytest.mark.parametrize(("name", "degree", "value"), DEGREES)
+def test_polynomial_of_a_high_degree_is_that_of_scipy(name: str, degree: int, value: float) -> None:
+    result = getattr(dg.special, name)(dg.tensor(0.3), degree)
+    np.testing.assert_allclose(result, value, rtol=1e-4)
+
+
+def test_polynomial_takes_numbers_and_integers_as_torch_does() -> None:
+    legendre = dg.special.legendre_polynomial_p
+    assert legendre(dg.tensor([2]), 3).tolist() == [17.0]
+    assert legendre(2.0, dg.tensor([3, -1])).tolist() == [17.0, 0.0]
+    assert legendre(dg.tensor([0.5]), dg.tensor(2.7)).tolist() == [-0.125]  # of degree 2
+    beyond = dg.special.hermite_polynomial_h(dg.tensor(0.1), dg.tensor([2, 129]))
+    assert beyond.isnan().tolist() == [False, True]

@@ -114,6 +114,30 @@ def widened(array: jax.Array) -> jax.Array:
     return array.astype(jnp.float32) if array.dtype.itemsize == 2 else array
 
 
+def floating(array: Any) -> Any:
+    """Integers and bools in the default dtype, as PyTorch has them in functions of real numbers."""
+    return array if is_inexact(array) else array.astype(dtypes.get_default_dtype().dtype)
+
+
+def computed_wide(function: Callable[..., Any], home: str) -> Callable[[Any], Any]:
+    """A kernel of one array, computed in float32 at least; `home` is the file it belongs to."""
+
+    def kernel(self: Any) -> Any:
+        self = floating(self)
+        return function(widened(self)).astype(self.dtype)
+
+    kernel.__module__ = home
+    return kernel
+
+
+def float_pair(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Both operands in one floating point dtype, at least float32; and the result's dtype."""
+    dtype = jnp.result_type(a, b)
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        dtype = dtypes.get_default_dtype().dtype
+    return widened(a.astype(dtype)), widened(b.astype(dtype)), dtype
+
+
 # --- parameters -------------------------------------------------------------------------------
 
 

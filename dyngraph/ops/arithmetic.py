@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from dyngraph import dtypes
 from dyngraph.kernels import same
+from dyngraph.ops.arguments import widened
 from dyngraph.ops.operator import define
 from dyngraph.ops.rules import direction, zero_gradient
 from dyngraph.tensor import Tensor
@@ -167,7 +168,7 @@ remainder = define(
     "remainder",
     lambda self, other: jnp.remainder(self, other),
     self=same,
-    other=lambda grad, self, other: -grad * jnp.floor_divide(self, other),
+    other=lambda grad, self, other: -grad * jnp.floor_divide(widened(self), widened(other)),
     doc="""What is left of a division that rounds down: it has the sign of `other`.
 
     >>> dg.remainder(dg.tensor([5.0, -5.0]), 3)
@@ -179,7 +180,7 @@ fmod = define(
     "fmod",
     lambda self, other: jnp.fmod(self, other),
     self=same,
-    other=lambda grad, self, other: -grad * jnp.trunc(self / other),
+    other=lambda grad, self, other: -grad * jnp.trunc(widened(self) / widened(other)),
     doc="""What is left of a division that rounds towards zero: it has the sign of `input`.
 
     >>> dg.fmod(dg.tensor([5.0, -5.0]), 3)

@@ -67,7 +67,8 @@ def _attention(
         key = jnp.repeat(key, query.shape[-3] // key.shape[-3], axis=-3)
         value = jnp.repeat(value, query.shape[-3] // value.shape[-3], axis=-3)
     dtype = query.dtype
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    # without any element of a query the scores are 0, whatever scales them
+    scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
     scores = widened(query) @ widened(key).mT * scale
     if is_causal:
         lower = jnp.tril(jnp.ones(scores.shape[-2:], bool))

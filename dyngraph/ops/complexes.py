@@ -104,9 +104,26 @@ angle = define(
     """,
 )
 
+
+def _wide_parts(where: str, *parts: Any) -> list[Any]:
+    """The parts at one shape; RuntimeError for dtypes that no complex dtype is made of."""
+    for part in parts:
+        if part.dtype not in (jnp.float32, jnp.float64):
+            raise RuntimeError(
+                f"{where}(): expected both inputs to be float32 or float64 tensors but got "
+                f"{part.dtype}. Convert them by .float()."
+            )
+    return jnp.broadcast_arrays(*parts)
+
+
+def _polar(abs: Any, angle: Any) -> Any:
+    abs, angle = _wide_parts("polar", abs, angle)
+    return lax.complex(abs * jnp.cos(angle), abs * jnp.sin(angle))
+
+
 complex = define(
     "complex",
-    lambda real, imag: lax.complex(*jnp.broadcast_arrays(real, imag)),
+    lambda real, imag: lax.complex(*_wide_parts("complex", real, imag)),
     real=lambda grad: jnp.real(grad),
     imag=lambda grad: jnp.imag(grad),
     doc="""Complex numbers from their parts.
@@ -118,7 +135,7 @@ complex = define(
 
 polar = define(
     "polar",
-    lambda abs, angle: lax.complex(abs * jnp.cos(angle), abs * jnp.sin(angle)),
+    _polar,
     doc="""Complex numbers from their absolute value and angle.
 
     >>> dg.polar(dg.tensor([2.0]), dg.tensor([0.0]))

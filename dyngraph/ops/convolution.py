@@ -188,6 +188,11 @@ def _transposed(count: int) -> Callable[..., Any]:
                 f"output_padding={list(extra)}, stride={list(steps)}, dilation={list(holes)}"
             )
         kernel = weight.shape[2:]
+        if 0 in kernel:
+            raise RuntimeError(
+                f"{where}: weight should have at least one element at each kernel dim, but got "
+                f"weight of size {list(weight.shape)}"
+            )
         spans = [d * (k - 1) for k, d in zip(kernel, holes, strict=True)]
         pairs = [(s - p, s - p + e) for s, p, e in zip(spans, widths, extra, strict=True)]
         # The adjoint of a convolution: the input spread by the stride, the kernel turned round,

@@ -339,7 +339,7 @@ def tolerance(matrices: Any, sizes: Any, atol: Any, rtol: Any) -> Any:
         default = max(matrices.shape[-2:]) * jnp.finfo(sizes.dtype).eps
         rtol = default if atol is None else jnp.where(jnp.asarray(atol) > 0, 0, default)
     atol = jnp.asarray(0 if atol is None else atol, sizes.dtype)
-    relative = jnp.asarray(rtol, sizes.dtype) * sizes.max(-1)
+    relative = jnp.asarray(rtol, sizes.dtype) * sizes.max(-1, initial=0)
     return jnp.maximum(atol, relative)[..., None]
 
 

@@ -1,4 +1,4 @@
-"""Functions of statistics and physics: gamma, zeta, Bessel, the normal distribution, entropies.
+"""Functions of statistics and physics: gamma, zeta, the normal distribution, entropies.
 
 Inputs of 16 bits are computed in float32, and integers become the default dtype, as in PyTorch.
 """
@@ -12,35 +12,17 @@ from typing import Any
 import jax.numpy as jnp
 from jax.scipy import special
 
-from dyngraph import dtypes
-from dyngraph.ops.arguments import is_inexact, require_float, widened
+from dyngraph.ops.arguments import (
+    computed_wide,
+    float_pair,
+    floating,
+    is_inexact,
+    require_float,
+    widened,
+)
 from dyngraph.ops.operator import define
 from dyngraph.ops.special import digamma
 from dyngraph.tensor import Tensor
-
-
-def _floating(array: Any) -> Any:
-    """Integers and bools in the default dtype."""
-    return array if is_inexact(array) else array.astype(dtypes.get_default_dtype().dtype)
-
-
-def _wide(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """A function of one array, computed in float32 at least."""
-
-    def kernel(self: Any) -> Any:
-        self = _floating(self)
-        return function(widened(self)).astype(self.dtype)
-
-    kernel.__module__ = __name__
-    return kernel
-
-
-def _pair(a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """Both operands in one floating point dtype, at least float32; and the result's dtype."""
-    dtype = jnp.result_type(a, b)
-    if not jnp.issubdtype(dtype, jnp.inexact):
-        dtype = dtypes.get_default_dtype().dtype
-    return widened(a.astype(dtype)), widened(b.astype(dtype)), dtype
 
 
 def _no_derivative(name: str) -> Callable[[Any], Any]:
@@ -52,72 +34,11 @@ def _no_derivative(name: str) -> Callable[[Any], Any]:
     return rule
 
 
-# --- Bessel functions -------------------------------------------------------------------------
-
-
-def _i1_rule(grad: Any, self: Any, result: Any) -> Any:
-    safe = jnp.where(self == 0, 1, self)
-    return grad * jnp.where(self == 0, 0.5, special.i0(self) - result / safe)
-
-
-def _i1e_rule(grad: Any, self: Any, result: Any) -> Any:
-    safe = jnp.where(self == 0, 1, self)
-    slope = special.i0e(self) - result * (jnp.sign(self) + 1 / safe)
-    return grad * jnp.where(self == 0, 0.5, slope)
-
-
-i0 = define(
-    "i0",
-    _wide(special.i0),
-    self=lambda grad, self: grad * special.i1(self),
-    doc="""The modified Bessel function of the first kind, of order 0.
-
-    >>> dg.i0(dg.tensor([0.0, 1.0]))
-    tensor([1.0000, 1.2661])
-    """,
-)
-
-i0e = define(
-    "special_i0e",
-    _wide(special.i0e),
-    node="SpecialI0EBackward0",
-    self=lambda grad, self, result: grad * (special.i1e(self) - jnp.sign(self) * result),
-    doc="""`i0(input) * exp(-abs(input))`, which does not overflow.
-
-    >>> dg.special.i0e(dg.tensor([0.0, 1.0]))
-    tensor([1.0000, 0.4658])
-    """,
-)
-
-i1 = define(
-    "special_i1",
-    _wide(special.i1),
-    self=_i1_rule,
-    doc="""The modified Bessel function of the first kind, of order 1.
-
-    >>> dg.special.i1(dg.tensor([0.0, 1.0]))
-    tensor([0.0000, 0.5652])
-    """,
-)
-
-i1e = define(
-    "special_i1e",
-    _wide(special.i1e),
-    node="SpecialI1EBackward0",
-    self=_i1e_rule,
-    doc="""`i1(input) * exp(-abs(input))`, which does not overflow.
-
-    >>> dg.special.i1e(dg.tensor([0.0, 1.0]))
-    tensor([0.0000, 0.2079])
-    """,
-)
-
-
 # --- the normal distribution ------------------------------------------------------------------
 
 ndtr = define(
     "special_ndtr",
-    _wide(special.ndtr),
+    computed_wide(special.ndtr, __name__),
     self=lambda grad, self: grad * jnp.exp(-self * self / 2) / math.sqrt(2 * math.pi),
     doc="""The probability that a standard normal variable is at most `input`.
 
@@ -128,7 +49,7 @@ ndtr = define(
 
 ndtri = define(
     "special_ndtri",
-    _wide(special.ndtri),
+    computed_wide(special.ndtri, __name__),
     self=lambda grad, result: grad * math.sqrt(2 * math.pi) * jnp.exp(result * result / 2),
     doc="""The inverse of `ndtr`: infinite at 0 and 1, NaN outside.
 
@@ -139,7 +60,7 @@ ndtri = define(
 
 log_ndtr = define(
     "special_log_ndtr",
-    _wide(special.log_ndtr),
+    computed_wide(special.log_ndtr, __name__),
     # exp(-x^2/2) / ndtr(x) by erfcx, as the ratio of the two underflows
     self=lambda grad, self: (
         grad * math.sqrt(2 / math.pi) / special.erfcx(widened(self) * -math.sqrt(0.5))
@@ -153,7 +74,7 @@ log_ndtr = define(
 
 erfcx = define(
     "special_erfcx",
-    _wide(special.erfcx),
+    computed_wide(special.erfcx, __name__),
     self=lambda grad, self, result: grad * (2 * self * result - 2 / math.sqrt(math.pi)),
     doc="""`exp(input ** 2) * erfc(input)`.
 
@@ -174,7 +95,7 @@ def _entr(self: Any) -> Any:
 
 entr = define(
     "special_entr",
-    _wide(_entr),
+    computed_wide(_entr, __name__),
     self=lambda grad, self: -grad * (1 + jnp.log(self)),
     doc="""`-x log(x)`: 0 at 0, and -inf below.
 
@@ -185,7 +106,7 @@ entr = define(
 
 
 def _xlog1py(self: Any, other: Any) -> Any:
-    self, other, dtype = _pair(self, other)
+    self, other, dtype = float_pair(self, other)
     product = self * jnp.log1p(jnp.where(self == 0, 0, other))
     return jnp.where(jnp.isnan(other), jnp.nan, product).astype(dtype)
 
@@ -210,7 +131,7 @@ xlog1py = define(
 
 
 def _zeta(self: Any, other: Any) -> Any:
-    self, other, dtype = _pair(self, other)
+    self, other, dtype = float_pair(self, other)
     return special.zeta(self, other).astype(dtype)
 
 
@@ -241,7 +162,7 @@ def _cotangent_derivative(n: int) -> list[int]:
 def _polygamma(self: Any, *, n: int) -> Any:
     """`(-1)^(n+1) n! zeta(n+1, x)` (https://dlmf.nist.gov/25.11.E12), and below 0 by reflection
     (https://dlmf.nist.gov/5.15.E6), since JAX's zeta is right only just below 0."""
-    self = _floating(self)
+    self = floating(self)
     x = widened(self)
     below, pole = x < 0, (x <= 0) & (x == jnp.round(x))
     factor = math.gamma(n + 1) * (1 if n % 2 else -1)
@@ -285,7 +206,7 @@ def polygamma(n: Any, input: Any) -> Tensor:
 def _mvlgamma(self: Any, *, p: int) -> Any:
     if p < 1:
         raise RuntimeError(f"p has to be greater than or equal to 1, got {p}. Pass a dimension.")
-    self = _floating(self)
+    self = floating(self)
     halves = -0.5 * jnp.arange(p, dtype=widened(self).dtype)
     total = jnp.sum(special.gammaln(widened(self)[..., None] + halves), -1)
     return (total + p * (p - 1) / 4 * math.log(math.pi)).astype(self.dtype)
@@ -310,7 +231,7 @@ mvlgamma = define(
 def _incomplete(name: str, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     def kernel(self: Any, other: Any) -> Any:
         require_float(name, self if is_inexact(self) else other)
-        a, x, dtype = _pair(self, other)
+        a, x, dtype = float_pair(self, other)
         return function(a, x).astype(dtype)
 
     kernel.__module__ = __name__
@@ -319,7 +240,7 @@ def _incomplete(name: str, function: Callable[..., Any]) -> Callable[[Any, Any],
 
 def _density(self: Any, other: Any) -> Any:
     """The derivative of `igamma` with respect to `other`."""
-    a, x, _ = _pair(self, other)
+    a, x, _ = float_pair(self, other)
     return jnp.exp((a - 1) * jnp.log(x) - x - special.gammaln(a))
 
 
@@ -349,7 +270,6 @@ igammac = define(
 
 
 __all__ = [
-    "i0",
     "igamma",
     "igammac",
     "mvlgamma",

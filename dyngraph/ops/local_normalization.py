@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -35,7 +36,7 @@ def instance_norm(
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, eps=eps)
     array = input._cell.array
-    if array.ndim < 3 or array[0, 0].size == 1:
+    if array.ndim < 3 or math.prod(array.shape[2:]) == 1:
         raise ValueError(
             "Expected more than 1 spatial element when training, got input size "
             f"{list(array.shape)}"

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph.errors import LinAlgError
-from dyngraph.ops.arguments import define_variadic, is_inexact
+from dyngraph.ops.arguments import define_variadic, is_inexact, widened
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
@@ -215,8 +215,8 @@ def inverse(input: Any) -> Tensor:
 
 
 def _matrix_power(self: Any, *, n: int) -> Any:
-    require_square("linalg.matrix_power", self)
-    return jnp.linalg.matrix_power(self, n)
+    require_square("linalg.matrix_power", widened(self))
+    return jnp.linalg.matrix_power(widened(self), n).astype(self.dtype)
 
 
 _power = define("linalg_matrix_power", _matrix_power)
@@ -234,8 +234,8 @@ def matrix_power(input: Any, n: int) -> Tensor:
 
 
 def _exponential(self: Any) -> Any:
-    require_square("linalg.matrix_exp", self)
-    return jax.scipy.linalg.expm(self) if self.size else self
+    require_square("linalg.matrix_exp", widened(self))
+    return jax.scipy.linalg.expm(widened(self)).astype(self.dtype) if self.size else self
 
 
 matrix_exp = define(

@@ -6,6 +6,7 @@ maxima.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dyngraph.ops.arguments import titled
 from dyngraph.ops.operator import define
 from dyngraph.ops.pooling import (
     Windows,
@@ -47,7 +49,7 @@ def _pick_maxima(
 ) -> tuple[Any, Any]:
     """The first maximum of each window and its flat position; NaN counts as the largest."""
     count = len(out)
-    lines = self.reshape(*self.shape[:-count], -1)
+    lines = self.reshape(*self.shape[:-count], math.prod(self.shape[-count:]))
     if inside.shape[0] == 0:
         empty = (*self.shape[:-count], *out)
         return jnp.zeros(empty, self.dtype), jnp.zeros(empty, _index_dtype())
@@ -107,32 +109,26 @@ def _define_maximum(count: int) -> tuple[Callable[..., Any], Callable[..., Any]]
     )
 
 
-_MAXIMA = {count: _define_maximum(count) for count in (1, 2, 3)}
+def _max_pool(count: int, doc: str) -> Callable[..., Any]:
+    maxima, with_indices = _define_maximum(count)
+
+    def function(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        run = with_indices if return_indices else maxima
+        return run(input, kernel_size, stride, padding, dilation, bool(ceil_mode))
+
+    return titled(function, f"max_pool{count}d", doc)
 
 
-def _max_pool(
-    count: int,
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
-    return_indices: bool,
-) -> Any:
-    run = _MAXIMA[count][1 if return_indices else 0]
-    return run(input, kernel_size, stride, padding, dilation, bool(ceil_mode))
-
-
-def max_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
+max_pool1d = _max_pool(
+    1,
     """The largest element of each window of the last dim; windows follow each other by `stride`.
 
     The gradient goes to the first of equal maxima. With `return_indices` also their positions,
@@ -140,42 +136,26 @@ def max_pool1d(
 
     >>> dg.nn.functional.max_pool1d(dg.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[3., 2.]])
-    """
-    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    """,
+)
 
-
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
+max_pool2d = _max_pool(
+    2,
     """The largest element of each window of the last two dims; as `max_pool1d`.
 
     >>> dg.nn.functional.max_pool2d(dg.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 2)
     tensor([[[3.]]])
-    """
-    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    """,
+)
 
-
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
+max_pool3d = _max_pool(
+    3,
     """The largest element of each window of the last three dims; as `max_pool1d`.
 
     >>> dg.nn.functional.max_pool3d(dg.arange(8.0).reshape(1, 2, 2, 2), 2).flatten()
     tensor([7.])
-    """
-    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    """,
+)
 
 
 def _define_adaptive_maximum(count: int) -> Callable[..., Any]:
@@ -195,37 +175,42 @@ def _define_adaptive_maximum(count: int) -> Callable[..., Any]:
     return define(where, maxima, outputs=("result", "indices"))
 
 
-_ADAPTIVE = {count: _define_adaptive_maximum(count) for count in (1, 2, 3)}
+def _adaptive_max_pool(count: int, doc: str) -> Callable[..., Any]:
+    maxima = _define_adaptive_maximum(count)
+
+    def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        values, indices = maxima(input, output_size)
+        return (values, indices) if return_indices else values
+
+    return titled(function, f"adaptive_max_pool{count}d", doc)
 
 
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+adaptive_max_pool1d = _adaptive_max_pool(
+    1,
     """Maxima of windows chosen so that the last dim gets `output_size`.
 
     >>> dg.nn.functional.adaptive_max_pool1d(dg.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[3., 2.]])
-    """
-    values, indices = _ADAPTIVE[1](input, output_size)
-    return (values, indices) if return_indices else values
+    """,
+)
 
-
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+adaptive_max_pool2d = _adaptive_max_pool(
+    2,
     """Maxima of windows chosen so that the last two dims get `output_size`; None keeps a size.
 
     >>> dg.nn.functional.adaptive_max_pool2d(dg.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 1)
     tensor([[[3.]]])
-    """
-    values, indices = _ADAPTIVE[2](input, output_size)
-    return (values, indices) if return_indices else values
+    """,
+)
 
-
-def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+adaptive_max_pool3d = _adaptive_max_pool(
+    3,
     """Maxima of windows chosen so that the last three dims get `output_size`.
 
     >>> dg.nn.functional.adaptive_max_pool3d(dg.arange(8.0).reshape(1, 2, 2, 2), 1).flatten()
     tensor([7.])
-    """
-    values, indices = _ADAPTIVE[3](input, output_size)
-    return (values, indices) if return_indices else values
+    """,
+)
 
 
 __all__ = ["max_pool1d", "max_pool2d", "max_pool3d"]

@@ -89,6 +89,9 @@ def vector_norm(
 
     `ord` may be 0 (how many are not 0), infinite (largest or smallest magnitude), or any number.
     The gradient at 0 is 0. Raises RuntimeError for integers.
+
+    >>> dg.linalg.vector_norm(dg.tensor([3.0, -4.0]), 1)
+    tensor(7.)
     """
     ord = float(ord)
     run = {0.0: _count_norm, 1.0: _sum_norm}.get(ord, _power_norm)

@@ -33,13 +33,14 @@ class Windows(NamedTuple):
         return [max((o - 1) * s + d * (k - 1) + 1 - n - p, 0) for n, k, s, p, d, o in rows]
 
 
-def check_input(where: str, self: Any, count: int) -> None:
+def check_input(where: str, self: Any, count: int, *, fixed: int | None = None) -> None:
+    """RuntimeError unless the last `fixed` dims, by default channels and sizes, have elements."""
     if self.ndim not in (count + 1, count + 2):
         raise RuntimeError(
             f"{where}: Expected {count + 1}D or {count + 2}D input, but got input of size: "
             f"{list(self.shape)}"
         )
-    if 0 in self.shape[-count - 1 :]:
+    if 0 in self.shape[-(count + 1 if fixed is None else fixed) :]:
         raise RuntimeError(
             f"{where}: Expected input with non-zero channels and sizes, but got {list(self.shape)}"
         )
@@ -206,7 +207,7 @@ def along_dim(values: Any, matrix: Any, dim: int) -> Any:
 
 
 def adaptive_sizes(where: str, self: Any, output_size: Any, count: int) -> tuple[int, ...]:
-    check_input(where, self, count)
+    check_input(where, self, count, fixed=self.ndim - 1)
     wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * count
     if len(wanted) != count:
         raise RuntimeError(f"{where}: output_size must have {count} elements, got {list(wanted)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.scipy import special
@@ -78,10 +79,15 @@ def pow(input: Any, exponent: Any) -> Tensor:
     return _pow(input, exponent)
 
 
+def _float_power(self: Any, exponent: Any) -> Any:
+    wide = jnp.float64 if jax.config.jax_enable_x64 else jnp.float32  # type: ignore[attr-defined]
+    return jnp.float_power(*(x.astype(jnp.promote_types(x.dtype, wide)) for x in (self, exponent)))
+
+
 float_power = define(
     "float_power",
-    lambda self, exponent: jnp.float_power(self, exponent),
-    doc="""`input ** exponent` in floating point, also for integers.
+    _float_power,
+    doc="""`input ** exponent` in float64, or in float32 while JAX has x64 off; also of integers.
 
     >>> dg.float_power(dg.tensor([2, 4]), -1)
     tensor([0.5000, 0.2500])

@@ -106,6 +106,10 @@ def _quantile(ignore_nan: bool) -> Callable[..., Any]:
                 f"quantile() input tensor must be either float or double dtype, got {self.dtype}. "
                 "Convert it by .float()."
             )
+        if not self.size:
+            raise RuntimeError(
+                f"quantile() input tensor must be non-empty, got shape {list(self.shape)}"
+            )
         if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
             raise RuntimeError(
                 "quantile() interpolation must be one of linear, lower, higher, midpoint or "

@@ -61,8 +61,8 @@ def _read(self: Any, places: Sequence[Any]) -> Any:
         there &= (place >= 0) & (place <= size - 1)
         flat = flat * size + jnp.clip(place, 0, size - 1).astype(jnp.int32)
     there, flat = jnp.moveaxis(there, 0, 1), jnp.moveaxis(flat, 0, 1)
-    lines = self.reshape(*self.shape[:2], -1)
-    index = flat.reshape(flat.shape[0], 1, -1)
+    lines = self.reshape(*self.shape[:2], math.prod(self.shape[2:]))
+    index = flat.reshape(flat.shape[0], 1, math.prod(flat.shape[1:]))
     values = jnp.take_along_axis(lines, index, -1).reshape(*self.shape[:2], *flat.shape[1:])
     return jnp.where(there[:, None], values, 0)
 
@@ -75,7 +75,8 @@ def _combined(of_dims: Sequence[Any]) -> list[Any]:
         axes = [1] * len(of_dims)
         axes[i] = steps
         whole = (*[steps] * len(of_dims), *rest)
-        grids.append(jnp.broadcast_to(values.reshape(*axes, *rest), whole).reshape(-1, *rest))
+        grid = jnp.broadcast_to(values.reshape(*axes, *rest), whole)
+        grids.append(grid.reshape(steps ** len(of_dims), *rest))
     return grids
 
 

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 
 from dyngraph.kernels import same
 from dyngraph.ops.arithmetic import mul
+from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
 from dyngraph.ops.powers import pow
 from dyngraph.ops.rules import zero_gradient
-from dyngraph.tensor import Tensor
+from dyngraph.tensor import Tensor, wrap
 
 floor = define(
     "floor",
@@ -120,7 +121,9 @@ def ldexp(input: Any, other: Any) -> Tensor:
     >>> dg.ldexp(dg.tensor([0.75]), dg.tensor([3]))
     tensor([6.])
     """
-    return mul(input, pow(2.0, other))
+    dtype = array_of(input).dtype
+    dtype = jnp.finfo(dtype).dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.float32
+    return mul(input, pow(wrap(jnp.asarray(2, dtype)), other))
 
 
 __all__ = [

@@ -16,7 +16,7 @@ import numpy as np
 from dyngraph import dtypes
 from dyngraph.ops.host_values import array_of, as_int, from_host, on_host
 from dyngraph.ops.operator import define
-from dyngraph.tensor import Tensor
+from dyngraph.tensor import Tensor, wrap
 
 _Histogram = namedtuple("histogram", ("hist", "bin_edges"))
 
@@ -223,7 +223,8 @@ def _bin_edges(where: str, values: np.ndarray, bins: int, low: float, high: floa
         low, high = (low - 1, high + 1) if where == "histc" else (low - 0.5, high + 0.5)
     if not (np.isfinite(low) and np.isfinite(high)):
         raise RuntimeError(f"{where}(): range of [{low}, {high}] is not finite")
-    return np.linspace(low, high, bins + 1, dtype=np.float32)
+    dtype = values.dtype if values.dtype.kind == "f" and values.dtype.itemsize > 2 else np.float32
+    return np.linspace(low, high, bins + 1, dtype=dtype)
 
 
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
@@ -257,7 +258,8 @@ def histogram(
         values = on_host("histogram", input)
         bins = from_host(_bin_edges("histogram", values, bins, low, high), input)
     hist = _histogram(input, bins, weight, bool(density), False)
-    return _Histogram(hist, bins)
+    dtype = array_of(input).dtype  # one of 16 bits is given back last, so that all counts are right
+    return _Histogram(*(wrap(array_of(x).astype(dtype)) for x in (hist, bins)))
 
 
 __all__ = [

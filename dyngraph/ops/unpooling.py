@@ -17,16 +17,17 @@ from dyngraph.tensor import Tensor
 def _placed(self: Any, indices: Any, *, sizes: tuple[int, ...]) -> Any:
     lead = self.shape[: -len(sizes)]
     rows = math.prod(lead)
+    count = math.prod(self.shape[-len(sizes) :])
     zeros = jnp.zeros((rows, math.prod(sizes)), self.dtype)
-    flat = indices.reshape(rows, -1)
-    return (
-        zeros.at[jnp.arange(rows)[:, None], flat].set(self.reshape(rows, -1)).reshape(*lead, *sizes)
-    )
+    flat = indices.reshape(rows, count)
+    placed = zeros.at[jnp.arange(rows)[:, None], flat].set(self.reshape(rows, count))
+    return placed.reshape(*lead, *sizes)
 
 
 def _picked(grad: Any, indices: Any, sizes: tuple[int, ...]) -> Any:
-    lines = grad.reshape(*grad.shape[: -len(sizes)], -1)
-    flat = indices.reshape(*lines.shape[:-1], -1)
+    lead = grad.shape[: -len(sizes)]
+    lines = grad.reshape(*lead, math.prod(sizes))
+    flat = indices.reshape(*lead, math.prod(indices.shape[len(lead) :]))
     return jnp.take_along_axis(lines, flat, -1).reshape(indices.shape)
 
 
@@ -48,7 +49,7 @@ def _unpool(
             f"Expected shape of indices to be same as that of the input tensor ({list(shape)}), "
             f"but got indices tensor with shape: {list(array_of(indices).shape)}"
         )
-    check_input(where, array_of(input), count)
+    check_input(where, array_of(input), count, fixed=len(shape) - 1)
     kernel = one_for_each_dim(where, "kernel_size", kernel_size, count)
     steps = kernel if not stride else one_for_each_dim(where, "stride", stride, count)
     widths = one_for_each_dim(where, "padding", padding, count)

@@ -153,7 +153,7 @@ def test_dual_level_is_a_decorator() -> None:
 
 def test_level_is_left_where_its_block_raises() -> None:
     with pytest.raises(RuntimeError, match="must match the size"), fwd.dual_level():
-        dual() + dg.ones(2)
+        _ = dual() + dg.ones(2)
     assert fwd._current_level == -1
 
 
@@ -411,6 +411,14 @@ def test_gradient_for_the_tangent_is_the_ordinary_gradient() -> None:
 
 
 @inside
+def test_numbers_among_the_inputs_of_a_recorded_operator() -> None:
+    x = dg.tensor(V, requires_grad=True)
+    y = dg.nn.functional.elu(fwd.make_dual(x, dg.tensor(T)) * 2.0, 0.5) ** 2.0
+    _, second, _ = hvp(lambda v: jnp.sum(jax.nn.elu(v * 2.0, 0.5) ** 2))
+    assert_values(dg.autograd.grad(tangent(y).sum(), x)[0], second, **CLOSE)
+
+
+@inside
 def test_tangent_of_a_linear_operator_does_not_lead_back_to_its_input() -> None:
     x = dg.tensor([0.0], requires_grad=True)
     t = dg.tensor([1.0], requires_grad=True)
@@ -615,7 +623,7 @@ def test_level_that_is_not_open_raises() -> None:
 @inside
 def test_failed_operator_leaves_the_mode_on() -> None:
     with pytest.raises(RuntimeError, match="must match the size"):
-        dual() + dg.ones(2)
+        _ = dual() + dg.ones(2)
     assert_values(tangent(dual() * 2), [2.0, 1.0, -2.0])
 
 

@@ -1,8 +1,11 @@
-"""Every row of the operator table: value, derivatives, saved tensors, integer inputs."""
+"""Every row of the operator table: value, derivatives, what is saved, 16 bits, no elements."""
 
 from __future__ import annotations
 
+import re
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -97,6 +100,13 @@ class Trial:
         self.kwargs = sample.kwargs
         self.places = [i for i, a in enumerate(self.arrays) if is_float(a)]
 
+    def as_dtypes(self, real: Any, complexes: Any) -> Trial:
+        """With its floats in these dtypes."""
+        for place in self.places:
+            array = self.arrays[place]
+            self.arrays[place] = array.astype(complexes if array.dtype.kind == "c" else real)
+        return self
+
     def reference(self, *floats: Any) -> list[Any]:
         values: list[Any] = [jnp.asarray(a) for a in self.arrays]
         for place, value in zip(self.places, floats, strict=True):
@@ -104,6 +114,13 @@ class Trial:
         return [
             jnp.asarray(r) for r in flat(self.row.reference(*self.rebuild(values), **self.kwargs))
         ]
+
+    def reference_shapes(self) -> list[Any]:
+        """The twin's results, of which only shape and dtype count: traced, where it can be."""
+        try:
+            return jax.eval_shape(self.reference, *self.floats())
+        except jax.errors.JAXTypeError:
+            return self.reference(*self.floats())
 
     def differentiable(self, *floats: Any) -> list[Any]:
         return [r for r in self.reference(*floats) if is_float(r)]
@@ -227,6 +244,146 @@ def test_saves_only_tensors_that_backward_reads(row: OpInfo, sample: Sample) -> 
         assert all(live[: len(present)]), f"{node.name()} saves what its backward does not read"
 
 
+def first_calls(calls: list[tuple[OpInfo, int]], wanted: Callable[[Sample], bool]) -> Any:
+    """The parametrization over the first sample of each row that is wanted."""
+    firsts: dict[int, tuple[OpInfo, int]] = {}
+    for row, i in calls:
+        if wanted(row.samples[i]):
+            firsts.setdefault(id(row), (row, i))
+    return cases(list(firsts.values()))
+
+
+def has_real_floats_only(sample: Sample) -> bool:
+    """Whether there are floats among its arrays, and no complex numbers."""
+    kinds = {a.dtype.kind for a in arrays_of(sample)[0]}
+    return "f" in kinds and "c" not in kinds
+
+
+def inner(a: Any, b: Any) -> float:
+    """The real inner product."""
+    return float(np.sum(np.conj(np.asarray(a)) * np.asarray(b)).real)
+
+
+@first_calls([c for c in WITH_GRADIENT if not c[0].no_differences], lambda sample: True)
+def test_gradient_is_that_of_finite_differences(row: OpInfo, sample: Sample, x64: None) -> None:
+    trial = Trial(row, sample).as_dtypes(np.float64, np.complex128)
+    points = [trial.arrays[i] for i in trial.places]
+    directions = [np.asarray(d) for d in trial.cotangents(points)]
+    if row.direction is not None:
+        directions = [row.direction(d) if d.shape[-1] == d.shape[-2] else d for d in directions]
+    inputs, outs = trial.run()
+    outs = [o for o in outs if is_float(o)]
+    assert {o.dtype for o in outs} <= {dg.float64, dg.complex128}
+    # Where a result is infinite, as behind a mask, there is no difference to take.
+    cotangents = [
+        jnp.where(jnp.isfinite(jnp.asarray(o.detach())), c, 0)
+        for o, c in zip(outs, trial.cotangents(outs), strict=True)
+    ]
+    grads = dg.autograd.grad(outs, inputs, [dg.tensor(c) for c in cotangents])
+    step = 1e-6
+
+    def moved(by: float) -> float:
+        for place, point, direction in zip(trial.places, points, directions, strict=True):
+            trial.arrays[place] = point + by * direction
+        values = [o for o in trial.run(requires_grad=False)[1] if is_float(o)]
+        return sum(
+            inner(c, jnp.where(c == 0, 0, jnp.asarray(v)))
+            for c, v in zip(cotangents, values, strict=True)
+        )
+
+    slope = (moved(step) - moved(-step)) / (2 * step)
+    along = sum(inner(g, d) for g, d in zip(grads, directions, strict=True))
+    np.testing.assert_allclose(along, slope, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@first_calls(CALLS, has_real_floats_only)
+def test_sixteen_bit_floats_stay_and_are_as_precise(
+    row: OpInfo, sample: Sample, dtype: str
+) -> None:
+    half = getattr(dg, dtype)
+    trial = Trial(row, sample).as_dtypes(half.dtype, np.complex64)
+    wide = Trial(row, sample).as_dtypes(half.dtype, np.complex64)
+    wide = wide.as_dtypes(np.float32, np.complex64)
+    if row.no_half:
+        with pytest.raises((RuntimeError, TypeError), match=row.no_half):
+            trial.run(requires_grad=False)
+        return
+    tolerance = 16 * float(jnp.finfo(half.dtype).eps)
+
+    def compare(got: Any, want: Any) -> None:
+        value, exact = (jnp.asarray(v.detach()).astype(jnp.complex64) for v in (got, want))
+        value, exact = np.asarray(value), np.asarray(exact)
+        size = np.abs(exact[np.isfinite(exact)]).max(initial=1 / 16)
+        np.testing.assert_allclose(value, exact, rtol=0, atol=tolerance * size)
+
+    expected = trial.reference_shapes()
+    inputs, outs = trial.run(requires_grad=row.gradient)
+    wide_inputs, wide_outs = wide.run(requires_grad=row.gradient)
+    for got, want, twin in zip(outs, wide_outs, expected, strict=True):
+        assert got.dtype == twin.dtype
+        compare(got, want)
+    if not row.gradient:
+        return
+    outs, wide_outs = ([o for o in every if is_float(o)] for every in (outs, wide_outs))
+    given = [dg.tensor(c) for c in trial.cotangents(outs)]
+    grads = dg.autograd.grad(outs, inputs, given)
+    wide_given = [g.to(o.dtype) for g, o in zip(given, wide_outs, strict=True)]
+    wide_grads = dg.autograd.grad(wide_outs, wide_inputs, wide_given)
+    for got, want in zip(grads, wide_grads, strict=True):
+        assert got.dtype == half
+        compare(got, want)
+
+
+def without_elements(sample: Sample, dim: int) -> Sample:
+    """The call with length 0 at `dim`, in every array that is as long there as the first one."""
+    arrays, rebuild = arrays_of(sample)
+    length = next(a.shape[dim] for a in arrays if a.ndim)
+    every = (slice(None),) * dim if dim >= 0 else (...,)
+    cut = [a[(*every, slice(0))] if a.ndim and a.shape[dim] == length else a for a in arrays]
+    return Sample(rebuild(cut), sample.kwargs)
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether dyngraph itself raised it, and not a library that it called."""
+    raised = traceback.extract_tb(error.__traceback__)[-1]
+    return Path(raised.filename).is_relative_to(Path(dg.__file__).parent)
+
+
+@pytest.mark.parametrize("dim", [0, -1])
+@first_calls(CALLS, lambda sample: any(a.ndim for a in arrays_of(sample)[0]))
+def test_tensors_without_elements_are_as_the_twin_has_them(
+    row: OpInfo, sample: Sample, dim: int
+) -> None:
+    trial = Trial(row, without_elements(sample, dim))
+    try:
+        expected = trial.reference_shapes()
+        if any(e.size for e in expected):
+            expected = trial.reference(*trial.floats())
+    except Exception:
+        expected = None
+    inputs, outs, refused = [], [], None
+    try:
+        inputs, outs = trial.run(requires_grad=row.gradient)
+    except (AssertionError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        refused = error
+    if refused is not None:
+        assert is_ours(refused)
+        if expected is not None:
+            assert row.refuses_empty and re.search(row.refuses_empty, str(refused)), refused
+        return
+    if not row.no_empty:
+        assert expected is not None, "the twin refuses this"
+        for got, want in zip(outs, expected, strict=True):
+            assert (tuple(got.shape), got.dtype) == (want.shape, want.dtype)
+            if want.size:
+                trial.close(got, want)
+    outs = [o for o in outs if o.requires_grad]
+    if outs:
+        grads = dg.autograd.grad(outs, inputs, [dg.ones_like(o) for o in outs])
+        assert [(g.shape, g.dtype) for g in grads] == [(x.shape, x.dtype) for x in inputs]
+
+
 @cases([(row, i) for row, i in WITH_GRADIENT if i == 0])
 def test_tangent_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
     trial = Trial(row, sample)
@@ -251,3 +408,31 @@ def test_tangent_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
         assert tangent is not None
         assert tangent.dtype == expected.dtype
         trial.close(tangent, expected)
+
+
+@first_calls(
+    [c for c in WITH_GRADIENT if c[0].broadcasts], lambda sample: len(arrays_of(sample)[0]) > 1
+)
+def test_each_input_broadcasts_and_its_gradient_is_summed(row: OpInfo, sample: Sample) -> None:
+    trial = Trial(row, sample)
+    shape = np.broadcast_shapes(*(a.shape for a in trial.arrays))
+    whole = [np.broadcast_to(a, shape) for a in trial.arrays]
+
+    def gradients(place: int, values: np.ndarray) -> tuple[Any, list[Any]]:
+        trial.arrays = [*whole[:place], values, *whole[place + 1 :]]
+        inputs, (out,) = trial.run()
+        return out, list(
+            dg.autograd.grad(out, inputs, [dg.tensor(c) for c in trial.cotangents([out])])
+        )
+
+    for place in range(len(whole)):
+        one = whole[place][:1]
+        out, grads = gradients(place, one)
+        same, wanted = gradients(place, np.broadcast_to(one, shape))
+        trial.close(out, np.asarray(same.detach()))
+        if place in trial.places:
+            i = trial.places.index(place)
+            wanted[i] = wanted[i].sum(0, keepdim=True)
+        for got, want in zip(grads, wanted, strict=True):
+            assert got.shape == want.shape
+            trial.close(got, want)

@@ -48,7 +48,12 @@ ROWS: list[OpInfo] = [
         call(normal(2), 1),
         call(normal(2), normal(2), alpha=0.5),
     ),
-    OpInfo("rsub", [call(normal(2), normal(2)), call(normal(2), 1.0)], lambda a, b: b - a),
+    OpInfo(
+        "rsub",
+        [call(normal(2), normal(2)), call(normal(2), 1.0)],
+        lambda a, b: b - a,
+        broadcasts=True,
+    ),
     binary(
         "mul",
         jnp.multiply,
@@ -64,6 +69,7 @@ ROWS: list[OpInfo] = [
         "div",
         [call(normal(2, 3), positive(3)), call(normal(2), 2), call(integers(9, 3), 2)],
         jnp.true_divide,
+        broadcasts=True,
     ),
     binary("floor_divide", jnp.floor_divide, normal(2, 3), positive(2, 3), gradient=False),
     binary("remainder", jnp.remainder, normal(2, 3, scale=3), positive(2, 3), second=False),
@@ -77,6 +83,7 @@ ROWS: list[OpInfo] = [
             call(normal(2), normal(2), normal(2), value=0.5),
         ],
         lambda a, b, c, value=1: a + value * b * c,
+        broadcasts=True,
     ),
     OpInfo(
         "addcdiv",
@@ -85,11 +92,13 @@ ROWS: list[OpInfo] = [
             call(normal(2), normal(2), positive(2), value=0.5),
         ],
         lambda a, b, c, value=1: a + value * b / c,
+        broadcasts=True,
     ),
     OpInfo(
         "lerp",
         [call(normal(2, 3), normal(2, 3), 0.3), call(normal(2, 3), normal(3), UNIT)],
         lambda a, b, w: a + w * (b - a),
+        broadcasts=True,
     ),
     unary("abs", jnp.abs, NO_TIES, call(COMPLEX)),
     unary("sign", jnp.sign, NO_TIES, second=False),

@@ -41,11 +41,13 @@ ROWS: list[OpInfo] = [
         "rnn_tanh_cell",
         [call(normal(2, 3), normal(2, 2), *weights(1))],
         lambda x, h, w, u, b, c: jnp.tanh(affine(x, w, b) + affine(h, u, c)),
+        refuses_empty="inconsistent hidden_size",
     ),
     OpInfo(
         "rnn_relu_cell",
         [call(normal(2, 3), normal(2, 2), *weights(1)[:2])],
         lambda x, h, w, u: jax.nn.relu(affine(x, w) + affine(h, u)),
+        refuses_empty="inconsistent hidden_size",
     ),
     OpInfo("lstm_cell", [call(normal(2, 3), [normal(2, 2), normal(2, 2)], *weights(4))], lstm),
     OpInfo("gru_cell", [call(normal(2, 3), normal(2, 2), *weights(3))], gru),

@@ -23,6 +23,7 @@ ROWS: list[OpInfo] = [
             call(NO_TIES, between(-0.3, -0.1, 3), between(0.1, 0.3, 2, 1)),
         ],
         clip,
+        broadcasts=True,
     ),
     OpInfo("clamp_min", [call(NO_TIES, 0.1)], jnp.maximum),
     OpInfo("clamp_max", [call(NO_TIES, 0.1)], jnp.minimum),

@@ -35,6 +35,7 @@ ROWS: list[OpInfo] = [
         "cross",
         [call(normal(2, 3), normal(1, 3), dim=-1), call(normal(3, 2), normal(3, 2))],
         lambda a, b, dim=0: jnp.cross(a, b + 0 * a, axis=dim),
+        broadcasts=True,
     ),
     OpInfo(
         "tensordot",  # a dim of size 1 broadcasts

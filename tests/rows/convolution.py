@@ -76,25 +76,37 @@ ROWS: list[OpInfo] = [
             call(normal(2, 5), normal(3, 2, 2)),
         ],
         convolved,
+        no_empty="the twin divides by the batch's size",
     ),
     functional(
         "conv2d",
         [call(normal(2, 2, 5, 4), normal(3, 2, 2, 3), normal(3), (2, 1), (1, 0), (1, 1))],
         convolved,
+        no_empty="the twin divides by the batch's size",
     ),
-    functional("conv3d", [call(normal(1, 1, 3, 3, 4), normal(2, 1, 2, 2, 2))], convolved),
+    functional(
+        "conv3d",
+        [call(normal(1, 1, 3, 3, 4), normal(2, 1, 2, 2, 2))],
+        convolved,
+        no_empty="the twin divides by the batch's size",
+    ),
     functional(
         "conv_transpose1d",
         [call(normal(2, 4, 3), normal(4, 3, 2), normal(6), 2, 1, 1, 2, 2)],
         transposed,
+        no_empty="the twin divides by the batch's size",
     ),
     functional(
         "conv_transpose2d",
         [call(normal(1, 2, 2, 3), normal(2, 1, 2, 2), normal(1), stride=2)],
         transposed,
+        no_empty="the twin divides by the batch's size",
     ),
     functional(
-        "conv_transpose3d", [call(normal(1, 1, 2, 2, 2), normal(1, 2, 2, 1, 2))], transposed
+        "conv_transpose3d",
+        [call(normal(1, 1, 2, 2, 2), normal(1, 2, 2, 1, 2))],
+        transposed,
+        no_empty="the twin divides by the batch's size",
     ),
     OpInfo(
         "conv_tbc",

@@ -38,12 +38,19 @@ def pinv(a: Any, **kwargs: Any) -> Any:
 
 
 ROWS: list[OpInfo] = [
-    OpInfo("linalg.qr", [call(normal(2, 4, 3))], lambda a: tuple(jnp.linalg.qr(a))),
+    OpInfo(
+        "linalg.qr",
+        [call(normal(2, 4, 3))],
+        lambda a: tuple(jnp.linalg.qr(a)),
+        no_half="Low precision dtypes not supported",
+    ),
     OpInfo(
         "linalg.householder_product",
         [call(normal(3, 2), positive(2))],
         reflections,
         second=False,  # slow to compile
+        no_half="Low precision dtypes not supported",
+        refuses_empty="must be greater than or equal to input",
     ),
     OpInfo(
         "ormqr",
@@ -53,12 +60,14 @@ ROWS: list[OpInfo] = [
         ],
         ormqr,
         second=False,  # slow to compile
+        no_half="Low precision dtypes not supported",
     ),
     OpInfo(
         "geqrf",
         [call(normal(3, 2))],
         lambda a: ((raw := jnp.linalg.qr(a, "raw"))[0].T, raw[1]),
         gradient=False,
+        no_half="Low precision dtypes not supported",
     ),
     OpInfo(
         "linalg.svd",
@@ -67,6 +76,7 @@ ROWS: list[OpInfo] = [
         second=False,  # jax's is NaN for these shapes
         rtol=1e-3,
         atol=1e-4,
+        no_half="Low precision dtypes not supported",
     ),
     OpInfo(
         "linalg.svdvals",
@@ -74,6 +84,14 @@ ROWS: list[OpInfo] = [
         lambda a: jnp.linalg.svd(a, compute_uv=False),
         rtol=1e-3,
         atol=1e-4,
+        no_half="Low precision dtypes not supported",
     ),
-    OpInfo("linalg.pinv", [call(normal(3, 2)), call(normal(1, 2))], pinv, rtol=1e-3, atol=1e-3),
+    OpInfo(
+        "linalg.pinv",
+        [call(normal(3, 2)), call(normal(1, 2))],
+        pinv,
+        rtol=1e-3,
+        atol=1e-3,
+        no_half="Low precision dtypes not supported",
+    ),
 ]

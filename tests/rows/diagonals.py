@@ -12,10 +12,10 @@ from tests.opinfo import OpInfo, call, normal
 
 def embedded(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     length = x.shape[-1] + abs(offset)
-    place = np.eye(length, k=offset)[max(-offset, 0) :][
+    place = jnp.eye(length, k=offset, dtype=x.dtype)[max(-offset, 0) :][
         : x.shape[-1]
     ]  # row i has a 1 at its column
-    rows = np.eye(length)[max(-offset, 0) :][: x.shape[-1]]
+    rows = jnp.eye(length, dtype=x.dtype)[max(-offset, 0) :][: x.shape[-1]]
     matrices = jnp.einsum("...i,ij,ik->...jk", x, rows, place)
     return jnp.moveaxis(matrices, (-2, -1), (dim1, dim2))
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tests.opinfo import OpInfo, call, definite, hermitian, normal, positive
+from tests.opinfo import OpInfo, call, definite, hermitian, normal, positive, symmetric
 
 
 def lower(*shape: int) -> np.ndarray:
@@ -37,14 +37,29 @@ factors, pivots, _ = (np.asarray(x) for x in jax.lax.linalg.lu(normal(2, 3, 3)))
 pivots = pivots + 1
 
 ROWS: list[OpInfo] = [
-    OpInfo("cholesky", [call(definite(2, 3)), call(hermitian(2), True)], cholesky),
-    OpInfo("linalg.cholesky_ex", [call(definite(2))], lambda a: (cholesky(a), 0)),
+    OpInfo(
+        "cholesky",
+        [call(definite(2, 3)), call(hermitian(2), True)],
+        cholesky,
+        no_half="Low precision dtypes not supported",
+        direction=symmetric,
+    ),
+    OpInfo(
+        "linalg.cholesky_ex",
+        [call(definite(2))],
+        lambda a: (cholesky(a), 0),
+        no_half="Low precision dtypes not supported",
+        direction=symmetric,
+    ),
     OpInfo(
         "cholesky_inverse",
         [call(lower(3))],
         lambda f: jnp.linalg.inv(product(f)),
         rtol=1e-3,
         atol=1e-4,
+        no_half="Low precision dtypes not supported",
+        direction=np.tril,
+        refuses_empty="must be batches of square matrices",
     ),
     OpInfo(
         "cholesky_solve",
@@ -53,18 +68,36 @@ ROWS: list[OpInfo] = [
         second=False,  # off the triangle it has no meaning
         rtol=1e-3,
         atol=1e-4,
+        no_half="Low precision dtypes not supported",
+        direction=np.tril,
+        refuses_empty="must be batches of square matrices",
     ),
-    OpInfo("linalg.lu_factor", [call(normal(2, 3))], lu_factor, second=False),  # slow to compile
-    OpInfo("lu", [call(normal(2, 2))], lu_factor, gradient=False),  # that of lu_factor
+    OpInfo(
+        "linalg.lu_factor",
+        [call(normal(2, 3))],
+        lu_factor,
+        second=False,  # slow to compile
+        no_half="Low precision dtypes not supported",
+    ),
+    OpInfo(
+        "lu",
+        [call(normal(2, 2))],
+        lu_factor,
+        gradient=False,  # that of lu_factor
+        no_half="Low precision dtypes not supported",
+    ),
     OpInfo(
         "lu_unpack",
         [call(factors, pivots)],
         lambda f, p: (
-            jnp.eye(3)[jax.lax.linalg.lu_pivots_to_permutation(p - 1, 3)].swapaxes(-1, -2),
-            jnp.tril(f, -1) + jnp.eye(3),
+            jnp.eye(3, dtype=f.dtype)[jax.lax.linalg.lu_pivots_to_permutation(p - 1, 3)].swapaxes(
+                -1, -2
+            ),
+            jnp.tril(f, -1) + jnp.eye(3, dtype=f.dtype),
             jnp.triu(f),
         ),
         gradient=False,  # P has none
+        no_empty="the twin is written for this size",
     ),
     OpInfo(
         "linalg.lu_solve",
@@ -79,5 +112,6 @@ ROWS: list[OpInfo] = [
         second=False,  # these matrices are too near to singular ones
         rtol=1e-2,
         atol=1e-3,
+        no_half="Low precision dtypes not supported",
     ),
 ]

@@ -36,7 +36,14 @@ def frames(x: Any, n_fft: int, hop: int, window: Any) -> Any:
 
 def row(name: str, samples: Sequence[Sample], reference: Callable[..., Any]) -> OpInfo:
     """A row of a linear function: of a few the second derivative is enough."""
-    return OpInfo(f"fft.{name}", samples, reference, second=name in ("fft", "irfft"))
+    return OpInfo(
+        f"fft.{name}",
+        samples,
+        reference,
+        second=name in ("fft", "irfft"),
+        no_half="" if name.endswith("shift") else "Unsupported dtype",
+        refuses_empty="Invalid number of data points",
+    )
 
 
 last_two = (-2, -1)
@@ -66,6 +73,7 @@ ROWS: list[OpInfo] = [
         "stft",
         [call(normal(2, 8), 4, 2, 4, normal(4), False, return_complex=True)],
         lambda x, n_fft, hop, length, window, center, **_: frames(x, n_fft, hop, window),
+        no_half="Unsupported dtype",
     ),
     OpInfo(
         "istft",
@@ -75,5 +83,6 @@ ROWS: list[OpInfo] = [
             / jnp.array([1, 1, 2, 2, 1, 1])
         ),
         second=False,  # linear
+        no_empty="the twin is written for this size",
     ),
 ]

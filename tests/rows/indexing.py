@@ -43,5 +43,6 @@ ROWS: list[OpInfo] = [
             if accumulate
             else x.at[tuple(slice(None) if i is None else i for i in indices)].set(values)
         ),
+        refuses_empty="out of bounds for dimension . with size 0",
     ),
 ]

@@ -45,8 +45,14 @@ ROWS: list[OpInfo] = [
             call(normal(1, 1, 3, 2), (5, 4), mode="nearest-exact"),
         ],
         resized,
+        refuses_empty="sizes should be greater than 0",
     ),
-    functional("upsample", [call(normal(1, 1, 2, 2, 2), None, 2, "trilinear")], resized),
+    functional(
+        "upsample",
+        [call(normal(1, 1, 2, 2, 2), None, 2, "trilinear")],
+        resized,
+        refuses_empty="sizes should be greater than 0",
+    ),
     functional("upsample_nearest", [call(normal(1, 1, 3), (6,))], resized),
     functional("upsample_bilinear", [call(normal(1, 1, 2, 3), (3, 4))], aligned),
 ]

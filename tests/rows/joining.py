@@ -54,5 +54,6 @@ ROWS: list[OpInfo] = [
                 [(i, j) for i in range(x.size) for j in range(x.size) if i < j + with_replacement]
             )
         ],
+        no_empty="the twin is written for some elements",
     ),
 ]

@@ -54,21 +54,25 @@ ROWS: list[OpInfo] = [
         "mse_loss",
         [call(normal(2, 3), normal(2, 3), reduction=r) for r in REDUCTIONS],
         lambda x, t, reduction: reduced((x - t) ** 2, reduction),
+        broadcasts=True,
     ),
     functional(
         "l1_loss",
         [call(*LOSS_INPUTS, reduction=r) for r in REDUCTIONS],
         lambda x, t, reduction: reduced(jnp.abs(x - t), reduction),
+        broadcasts=True,
     ),
     functional(
         "smooth_l1_loss",
         [call(*LOSS_INPUTS), call(*LOSS_INPUTS, reduction="none", beta=0.2)],
         smooth_l1,
+        broadcasts=True,
     ),
     functional(
         "huber_loss",
         [call(*LOSS_INPUTS), call(*LOSS_INPUTS, reduction="none", delta=0.2)],
         huber,
+        broadcasts=True,
     ),
     functional(
         "kl_div",

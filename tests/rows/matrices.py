@@ -27,11 +27,38 @@ def power(a: Any, n: int) -> Any:
 
 
 ROWS: list[OpInfo] = [
-    OpInfo("det", [call(square(2, 3))], jnp.linalg.det),
-    OpInfo("slogdet", [call(-square(3))], jnp.linalg.slogdet),
-    OpInfo("logdet", [call(square(3))], lambda a: jnp.log(jnp.linalg.det(a)), rtol=1e-3, atol=1e-4),
-    OpInfo("inverse", [call(square(2, 3)), call(complex_square(2))], jnp.linalg.inv),
-    OpInfo("linalg.inv_ex", [call(square(2))], inv_ex),
+    OpInfo(
+        "det",
+        [call(square(2, 3))],
+        jnp.linalg.det,
+        no_half="Low precision dtypes not supported",
+    ),
+    OpInfo(
+        "slogdet",
+        [call(-square(3))],
+        jnp.linalg.slogdet,
+        no_half="Low precision dtypes not supported",
+    ),
+    OpInfo(
+        "logdet",
+        [call(square(3))],
+        lambda a: jnp.log(jnp.linalg.det(a)),
+        rtol=1e-3,
+        atol=1e-4,
+        no_half="Low precision dtypes not supported",
+    ),
+    OpInfo(
+        "inverse",
+        [call(square(2, 3)), call(complex_square(2))],
+        jnp.linalg.inv,
+        no_half="Low precision dtypes not supported",
+    ),
+    OpInfo(
+        "linalg.inv_ex",
+        [call(square(2))],
+        inv_ex,
+        no_half="Low precision dtypes not supported",
+    ),
     OpInfo("matrix_power", [call(square(2, 2), 3), call(square(2), -2)], power),
     OpInfo(
         "matrix_exp",

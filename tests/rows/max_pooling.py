@@ -18,12 +18,40 @@ def max_pool(dims: int) -> Callable[..., Any]:
 
 
 ROWS: list[OpInfo] = [
-    functional("max_pool1d", [call(spread(2, 7), 2, 3, 1, 2, True)], max_pool(1)),
-    functional("max_pool2d", [call(spread(1, 2, 5, 4), 3, 2, 1)], max_pool(2)),
-    functional("max_pool3d", [call(spread(1, 3, 3, 4), 2, 1)], max_pool(3)),
-    functional("adaptive_max_pool1d", [call(spread(2, 5), 3)], adaptive_pool(1, jnp.max)),
     functional(
-        "adaptive_max_pool2d", [call(spread(1, 5, 4), (3, None))], adaptive_pool(2, jnp.max)
+        "max_pool1d",
+        [call(spread(2, 7), 2, 3, 1, 2, True)],
+        max_pool(1),
+        refuses_empty="non-zero channels and sizes",
     ),
-    functional("adaptive_max_pool3d", [call(spread(1, 3, 2, 4), 2)], adaptive_pool(3, jnp.max)),
+    functional(
+        "max_pool2d",
+        [call(spread(1, 2, 5, 4), 3, 2, 1)],
+        max_pool(2),
+        refuses_empty="non-zero channels and sizes",
+    ),
+    functional(
+        "max_pool3d",
+        [call(spread(1, 3, 3, 4), 2, 1)],
+        max_pool(3),
+        refuses_empty="non-zero channels and sizes",
+    ),
+    functional(
+        "adaptive_max_pool1d",
+        [call(spread(2, 5), 3)],
+        adaptive_pool(1, jnp.max),
+        refuses_empty="non-zero channels and sizes",
+    ),
+    functional(
+        "adaptive_max_pool2d",
+        [call(spread(1, 5, 4), (3, None))],
+        adaptive_pool(2, jnp.max),
+        refuses_empty="non-zero channels and sizes",
+    ),
+    functional(
+        "adaptive_max_pool3d",
+        [call(spread(1, 3, 2, 4), 2)],
+        adaptive_pool(3, jnp.max),
+        refuses_empty="non-zero channels and sizes",
+    ),
 ]

@@ -18,7 +18,22 @@ def lp_pool(dims: int) -> Callable[..., Any]:
 
 
 ROWS: list[OpInfo] = [
-    functional("lp_pool1d", [call(positive(2, 5), 2, 2)], lp_pool(1)),
-    functional("lp_pool2d", [call(positive(1, 4, 3), 3, 2)], lp_pool(2)),
-    functional("lp_pool3d", [call(positive(1, 2, 3, 2), 2, 2)], lp_pool(3)),
+    functional(
+        "lp_pool1d",
+        [call(positive(2, 5), 2, 2)],
+        lp_pool(1),
+        refuses_empty="non-zero channels and sizes",
+    ),
+    functional(
+        "lp_pool2d",
+        [call(positive(1, 4, 3), 3, 2)],
+        lp_pool(2),
+        refuses_empty="non-zero channels and sizes",
+    ),
+    functional(
+        "lp_pool3d",
+        [call(positive(1, 2, 3, 2), 2, 2)],
+        lp_pool(3),
+        refuses_empty="non-zero channels and sizes",
+    ),
 ]

@@ -24,7 +24,12 @@ def by_mask(x: Any, src: Any, offset: int, dim1: int, dim2: int) -> Any:
 
 
 ROWS: list[OpInfo] = [
-    OpInfo("diagonal_scatter", [call(normal(2, 3, 4), normal(2, 3), 1, -2, -1)], by_mask),
+    OpInfo(
+        "diagonal_scatter",
+        [call(normal(2, 3, 4), normal(2, 3), 1, -2, -1)],
+        by_mask,
+        no_empty="the twin is written for some elements",
+    ),
     OpInfo(
         "select_scatter",
         [call(normal(3, 4), normal(3), 1, -1)],
@@ -34,6 +39,7 @@ ROWS: list[OpInfo] = [
         "slice_scatter",
         [call(normal(2, 5), normal(2, 2), 1, -4, None, 2)],
         lambda x, src, dim, start, end, step: x.at[:, start:end:step].set(src),
+        refuses_empty="size equal to the slice",
     ),
     OpInfo(
         "as_strided",
@@ -46,6 +52,7 @@ ROWS: list[OpInfo] = [
         lambda x, src, size, stride, offset: (
             x.reshape(-1).at[strided(size, stride, offset)].set(src).reshape(x.shape)
         ),
+        refuses_empty="but the tensor has 0",
     ),
     OpInfo(
         "put",
@@ -56,6 +63,7 @@ ROWS: list[OpInfo] = [
         lambda x, index, source, accumulate=False: getattr(
             x.reshape(-1).at[index.reshape(-1)], "add" if accumulate else "set"
         )(source.reshape(-1)).reshape(x.shape),
+        refuses_empty="on a tensor of 0 elements",
     ),
     OpInfo(
         "fill",

@@ -24,16 +24,40 @@ def avg_pool(dims: int, *, count_pad: bool) -> Callable[..., Any]:
 
 
 ROWS: list[OpInfo] = [
-    functional("avg_pool1d", [call(normal(2, 5), 3, 2, 1)], avg_pool(1, count_pad=True)),
+    functional(
+        "avg_pool1d",
+        [call(normal(2, 5), 3, 2, 1)],
+        avg_pool(1, count_pad=True),
+        refuses_empty="non-zero channels and sizes",
+    ),
     functional(
         "avg_pool2d",
         [call(normal(1, 1, 5, 4), 3, 2, 1, False, False)],
         avg_pool(2, count_pad=False),
+        refuses_empty="non-zero channels and sizes",
     ),
-    functional("avg_pool3d", [call(normal(1, 3, 4, 2), 2)], avg_pool(3, count_pad=True)),
-    functional("adaptive_avg_pool1d", [call(normal(2, 5), 3)], adaptive_pool(1, jnp.mean)),
     functional(
-        "adaptive_avg_pool2d", [call(normal(1, 5, 4), (3, None))], adaptive_pool(2, jnp.mean)
+        "avg_pool3d",
+        [call(normal(1, 3, 4, 2), 2)],
+        avg_pool(3, count_pad=True),
+        refuses_empty="non-zero channels and sizes",
     ),
-    functional("adaptive_avg_pool3d", [call(normal(1, 3, 2, 4), 2)], adaptive_pool(3, jnp.mean)),
+    functional(
+        "adaptive_avg_pool1d",
+        [call(normal(2, 5), 3)],
+        adaptive_pool(1, jnp.mean),
+        refuses_empty="non-zero channels and sizes",
+    ),
+    functional(
+        "adaptive_avg_pool2d",
+        [call(normal(1, 5, 4), (3, None))],
+        adaptive_pool(2, jnp.mean),
+        refuses_empty="non-zero channels and sizes",
+    ),
+    functional(
+        "adaptive_avg_pool3d",
+        [call(normal(1, 3, 2, 4), 2)],
+        adaptive_pool(3, jnp.mean),
+        refuses_empty="non-zero channels and sizes",
+    ),
 ]

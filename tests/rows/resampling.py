@@ -38,7 +38,7 @@ def sampled(
 def affine_grid(theta: Any, size: Any, aligned: bool) -> Any:
     lines = [np.linspace(-1, 1, n) * (1 if aligned else (n - 1) / n) for n in size[2:]]
     places = jnp.stack([*jnp.meshgrid(*lines, indexing="ij")[::-1], jnp.ones(size[2:])], -1)
-    return jnp.einsum("...j,nij->n...i", places, theta)
+    return jnp.einsum("...j,nij->n...i", places.astype(theta.dtype), theta)
 
 
 ROWS: list[OpInfo] = [
@@ -63,5 +63,6 @@ ROWS: list[OpInfo] = [
             call(normal(1, 3, 4), (1, 1, 2, 3, 2), False),
         ],
         affine_grid,
+        refuses_empty="Expected a batch of 2D affine matrices",
     ),
 ]

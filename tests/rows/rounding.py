@@ -19,11 +19,17 @@ ROWS: list[OpInfo] = [
         lambda x, y: (
             x + (jnp.nextafter(*map(jax.lax.stop_gradient, (x, y))) - jax.lax.stop_gradient(x))
         ),
+        broadcasts=True,
     ),
     OpInfo(
         "frexp",
         [call(positive(2, 3))],
-        lambda x: (x * 2.0 ** -jnp.frexp(x)[1], jnp.frexp(x)[1]),
+        lambda x: (x * jnp.asarray(2, x.dtype) ** -jnp.frexp(x)[1], jnp.frexp(x)[1]),
     ),
-    OpInfo("ldexp", [call(normal(2, 3), integers(4, 3))], lambda x, other: x * 2.0**other),
+    OpInfo(
+        "ldexp",
+        [call(normal(2, 3), integers(4, 3))],
+        lambda x, other: x * jnp.asarray(2, x.dtype) ** other,
+        broadcasts=True,
+    ),
 ]
