@@ -284,6 +284,16 @@ def test_view_requires_grad_after_a_write_to_a_sibling() -> None:
     assert_values(x.grad, 2)
 
 
+def test_view_may_be_written_after_its_constant_base_began_to_require_grad() -> None:
+    x, base = leaf(3.0), dg.ones(4)
+    view = base[:2]
+    base.mul_(x)
+    assert view.grad_fn is not None
+    view.pow_(2)
+    base.sum().backward()
+    assert_values(x.grad, 14)
+
+
 def test_view_beside_the_written_part_requires_grad_too() -> None:
     x, base = leaf(3.0), dg.ones(4)
     view = base[:2]
