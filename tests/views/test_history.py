@@ -179,6 +179,48 @@ def test_write_into_a_view_of_numbers_as_complex() -> None:
     assert_values(x.grad, [[10, -1]])
 
 
+def test_writes_through_views_of_another_dtype_have_the_gradient_of_the_operators() -> None:
+    def gradient(*, in_place: bool) -> list[list[complex]]:
+        x = dg.tensor([[1 + 2j, 3j], [2.0, 1 - 1j]], requires_grad=True)
+        pairs = dg.view_as_real(x * 1).transpose(0, 1)
+        if in_place:
+            pairs += 1
+            pairs[..., 0] *= 2
+        else:
+            pairs = (pairs + 1) * dg.tensor([2.0, 1.0])
+        weights = 1 + dg.arange(8, dtype=dg.float32).reshape(2, 2, 2)
+        (pairs * weights).sum().backward()
+        assert x.grad is not None
+        return x.grad.tolist()
+
+    assert gradient(in_place=True) == gradient(in_place=False)
+
+
+def test_gradient_for_the_base_does_not_run_through_what_was_written() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    written = y * 1
+    seen: list[object] = []
+    written.register_hook(seen.append)
+    base = x * 1
+    view = base.view(-1)
+    view += written
+    (grad,) = dg.autograd.grad(view.sum(), x)
+    assert_values(grad, [1, 1])
+    assert seen == []
+
+
+def test_gradient_for_what_was_written_does_not_run_through_the_base() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    base = x * 1
+    seen: list[object] = []
+    base.register_hook(seen.append)
+    view = base.view(-1)
+    view += y
+    (grad,) = dg.autograd.grad(view.sum(), y)
+    assert_values(grad, [1, 1])
+    assert seen == []
+
+
 def test_write_into_a_view_keeps_gradients_to_the_rest_of_an_earlier_write() -> None:
     x, first, second = vector(), leaf(2.0, 2.0), leaf(3.0)
     base = x * 1

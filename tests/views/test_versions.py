@@ -333,6 +333,14 @@ def test_reading_a_saved_tensor_that_was_written_is_refused() -> None:
         _ = z.grad_fn._saved_self  # pyright: ignore
 
 
+def test_saved_result_that_was_read_shares_the_count() -> None:
+    y = leaf(1.0, 2.0).exp()
+    saved = y.grad_fn._saved_result  # pyright: ignore
+    with dg.no_grad():
+        y += 1
+    assert saved._version == y._version == 1
+
+
 def test_refusal_names_both_versions() -> None:
     y = leaf(1.0, 2.0) * 2
     y.add_(1)
