@@ -9,6 +9,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from hypothesis import settings
+
+# How many programs run: CI's profile is the one with more examples.
+PROGRAMS = 2_000 if settings().max_examples >= 60 else 200
 
 
 class ViewStep(NamedTuple):

@@ -15,14 +15,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, note, settings, strategies as st
 
 import dyngraph as dg
 from dyngraph.autograd.graph import allow_mutation_on_saved_tensors
-from tests.views.steps import LONGEST_CHAIN, VIEW_STEPS, fits_into
+from tests.views.steps import LONGEST_CHAIN, PROGRAMS, VIEW_STEPS, fits_into
 
-# 2,000 in the profile of CI.
-PROGRAMS = settings.default.max_examples * 100 // 3  # pyright: ignore[reportOptionalMemberAccess]
 LONGEST = 30
 ROOM = 64  # elements of all tensors together; what would need more is left out
 LEAVES = [np.array([0.9, -0.4, 0.3, -0.7]), np.array([[0.5, -0.8, 0.2], [0.6, 0.1, -0.3]])]
@@ -218,6 +216,7 @@ class Run:
 @settings(max_examples=PROGRAMS)
 @given(programs)
 def test_gradients_of_programs_whose_saved_tensors_may_be_written(program: list[Step]) -> None:
+    note(f"{program}")
     with allow_mutation_on_saved_tensors():
         run = Run()
         for step in program:
@@ -225,9 +224,10 @@ def test_gradients_of_programs_whose_saved_tensors_may_be_written(program: list[
         run.check(may_refuse=False)
 
 
-@settings(max_examples=PROGRAMS)
+@settings(max_examples=PROGRAMS // 4)
 @given(programs)
 def test_gradients_of_programs_are_right_or_refused(program: list[Step]) -> None:
+    note(f"{program}")
     run = Run()
     for step in program:
         run.take(step)

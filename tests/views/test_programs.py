@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, note, settings, strategies as st
 
 import dyngraph as dg
-from tests.views.steps import LONGEST_CHAIN, VIEW_STEPS, fits_into
+from tests.views.steps import LONGEST_CHAIN, PROGRAMS, VIEW_STEPS, fits_into
 
 BASES = [(4,), (3, 4), (2, 3, 4)]
 MOST_ALIVE = 8
-# 2,000 in the profile of CI.
-PROGRAMS = settings.default.max_examples * 100 // 3  # pyright: ignore[reportOptionalMemberAccess]
 
 
 @dataclass
@@ -172,6 +170,7 @@ def owner(array: np.ndarray) -> np.ndarray:
 @settings(max_examples=PROGRAMS)
 @given(programs)
 def test_programs_of_views_and_writes_give_the_values_of_numpy(program: list[Step]) -> None:
+    note(f"{program}")
     pairs = [base(0)]
     for step in program:
         take(pairs, step)
@@ -184,6 +183,7 @@ def test_programs_of_views_and_writes_give_the_values_of_numpy(program: list[Ste
 
 @given(programs)
 def test_programs_of_views_share_storage_where_numpy_shares_memory(program: list[Step]) -> None:
+    note(f"{program}")
     pairs = [base(1)]
     for step in program:
         take(pairs, step)
