@@ -47,8 +47,8 @@ BINARY: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., An
 }
 KERNELS = [*UNARY, *BINARY]
 BRANCHES = [kernel for _, _, kernel in (*UNARY.values(), *BINARY.values())]
-# How a kernel is applied: written in place, written under no_grad, or as an operator.
-HOW = ("in place", "in place", "no_grad", "operator")
+# How a kernel is applied: written in place, written without being recorded, or as an operator.
+HOW = ("in place", "in place", "no_grad", "operator", "detached")
 NAMES = [*VIEW_STEPS, *KERNELS]
 # A step: which view or kernel, of which tensor, with which other, and how.
 Step = tuple[str, int, int, str]
@@ -112,7 +112,7 @@ def run_twin(start: jax.Array, rows: Any) -> jax.Array:
     def step(vector: jax.Array, row: Any) -> tuple[jax.Array, None]:
         kernel, written, first, second, recorded = row
         new = jax.lax.switch(kernel, BRANCHES, vector[first], vector[second])
-        # What is written under no_grad has the value of the new and the gradient of the old.
+        # What is written unrecorded has the value of the new and the gradient of the old.
         new = jnp.where(recorded, new, vector + jax.lax.stop_gradient(new - vector))
         return jnp.where(written, new, vector), None
 
@@ -182,10 +182,13 @@ class Run:
                 return
             target = self.allocate(target.shape)
             self.live.append(Placed(operator(one.tensor, *others).contiguous(), target))
+        elif how == "detached":
+            in_place(one.tensor.detach(), *(other.detach() for other in others))
         else:
             with dg.no_grad() if how == "no_grad" else nullcontext():
                 in_place(one.tensor, *others)
-        self.twin.add(name, target, one.places, places, recorded=how != "no_grad")
+        recorded = how in ("in place", "operator")
+        self.twin.add(name, target, one.places, places, recorded=recorded)
 
     def check(self, *, may_refuse: bool) -> None:
         """Values and gradients are those of the twin, or backward says what was modified."""
