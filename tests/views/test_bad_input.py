@@ -146,10 +146,10 @@ REFUSED_VIEWS: dict[str, tuple[Callable[[dg.Tensor], dg.Tensor], str]] = {
     "split": (lambda x: x.split(1)[0], "inplace operation by an out-of-place one"),
     "chunk": (lambda x: x.chunk(2)[0], "inplace operation by an out-of-place one"),
     "unbind": (lambda x: x.view(2, 1).unbind()[0], "inplace operation by an out-of-place one"),
-    "no_grad": (dg.no_grad()(lambda x: x[:1]), "either both inside the no_grad block"),
+    "no_grad": (dg.no_grad()(lambda x: x[:1]), r"both.*no_grad block"),
     "inference_mode": (
         dg.inference_mode()(lambda x: x[:1]),
-        "either both inside the inference_mode block",
+        r"both.*inference_mode block",
     ),
 }
 
@@ -182,16 +182,16 @@ def test_inference_tensor_is_to_be_cloned(write: Write) -> None:
 # Shapes
 
 WRONG_SHAPE: dict[str, tuple[Write, str]] = {
-    "longer": (lambda x: x.add_(dg.ones(3)), "must match the size|broadcast"),
+    "longer": (lambda x: x.add_(dg.ones(3)), "must match|broadcast"),
     "more dims": (lambda x: x.add_(dg.ones(3, 2)), "doesn't match the broadcast shape"),
     "one more dim of size 1": (lambda x: x.mul_(dg.ones(1, 2)), "doesn't match the broadcast"),
     "augmented": (lambda x: x.__iadd__(dg.ones(3, 2)), "doesn't match the broadcast shape"),
     "second of two": (lambda x: x.addcmul_(dg.ones(2), dg.ones(3, 2)), "doesn't match the broad"),
     "comparison": (lambda x: x.eq_(dg.ones(3, 2)), "doesn't match the broadcast shape"),
-    "copy": (lambda x: x.copy_(dg.ones(3)), "must match the size|broadcast"),
+    "copy": (lambda x: x.copy_(dg.ones(3)), "must match|broadcast"),
     "copy of more dims": (lambda x: x.copy_(dg.ones(3, 2)), "must match|broadcast|number of sizes"),
     "setitem": (lambda x: x.__setitem__(slice(None), dg.ones(3)), "shape mismatch|must match|exp"),
-    "mask": (lambda x: x.masked_fill_(dg.tensor([True] * 3), 0), "must match the size|broadcast"),
+    "mask": (lambda x: x.masked_fill_(dg.tensor([True] * 3), 0), "must match|broadcast"),
     "fill": (lambda x: x.fill_(dg.ones(2)), "0-dimension"),
 }
 

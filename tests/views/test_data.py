@@ -137,6 +137,13 @@ def test_views_of_old_data_stay_what_they_were() -> None:
     assert_values(view, [6, 6])
 
 
+def test_data_of_a_leaf_must_be_able_to_have_a_gradient() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="must be floating point"):
+        x.data = dg.tensor([1, 2])
+    assert_values(x, [1, 2])
+
+
 @pytest.mark.parametrize("data", [None, [1.0], 1.0], ids=["None", "list", "number"])
 def test_data_that_is_no_tensor_is_refused(data: Any) -> None:
     with pytest.raises(TypeError, match="data"):
@@ -184,6 +191,16 @@ def test_detach_counts_as_no_write() -> None:
     y = leaf(1.0, 2.0) * 2
     y.detach_()
     assert y._version == 0
+
+
+def test_detach_cuts_what_is_computed_after_it() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    product = x * 2
+    (y + product).sum().backward(retain_graph=True)
+    product.detach_()
+    (y + product).sum().backward()
+    assert_values(x.grad, [2, 2])
+    assert_values(y.grad, [2, 2])
 
 
 def test_detach_of_an_argument_that_was_saved_leaves_the_graph() -> None:

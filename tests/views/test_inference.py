@@ -33,6 +33,14 @@ def test_inference_tensor_may_be_written_in_a_later_block() -> None:
     assert_values(x, [2, 2, 2])
 
 
+def test_inference_tensor_that_requires_grad_may_be_written_inside() -> None:
+    with dg.inference_mode():
+        x = dg.ones(3, requires_grad=True)
+        x.add_(1)
+    assert_values(x, [2, 2, 2])
+    assert x.requires_grad and x.is_inference()
+
+
 def test_view_of_an_inference_tensor_is_one_without_a_base() -> None:
     with dg.inference_mode():
         view = dg.ones(3)[:2]

@@ -48,7 +48,7 @@ ADVANCED: dict[str, Any] = {
     "array and integer": ([0, 1], 2),
     "array and ellipsis": (..., [3, 1]),
     "array and new axis": (None, [1, 0]),
-    "array of two dims": [[1, 0], [0, 1]],
+    "array of two dims": [[1], [0]],
     "mask of all dims": (grid() % 3 == 0).tolist(),
     "mask of the first dim": [False, True],
     "mask of the second dim": (slice(None), [True, False, True]),

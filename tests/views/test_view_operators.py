@@ -2,195 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from numpy.lib.stride_tricks import as_strided
 
 import dyngraph as dg
-
-FLOAT = np.float32
-COMPLEX = np.complex64
-
-
-class View(NamedTuple):
-    """A view operator: the base's shape, the operator, and the same on numpy's arrays."""
-
-    shape: tuple[int, ...]
-    of: Callable[[Any], Any]
-    twin: Callable[[np.ndarray], np.ndarray]
-    dtype: Any = FLOAT
-
-
-def strided(a: np.ndarray, shape: Sequence[int], strides: Sequence[int], offset: int) -> Any:
-    """numpy's as_strided with strides and offset in elements of the contiguous `a`."""
-    size = a.itemsize
-    return as_strided(a.reshape(-1)[offset:], shape, [step * size for step in strides])
-
-
-def parts(a: np.ndarray, part: int) -> np.ndarray:
-    """A view of the real (0) or imaginary (1) parts."""
-    return a.view(FLOAT).reshape(*a.shape, 2)[..., part]
-
-
-VIEWS: dict[str, View] = {
-    "integer": View((2, 3, 4), lambda x: x[1], lambda a: a[1]),
-    "negative integer": View((2, 3), lambda x: x[:, -1], lambda a: a[:, -1]),
-    "integers": View((2, 3), lambda x: x[1, 2], lambda a: a[1, 2 : 2 + 1].reshape(())),
-    "slice": View((4, 3), lambda x: x[1:3], lambda a: a[1:3]),
-    "slice with a step": View((5, 3), lambda x: x[1::2, ::2], lambda a: a[1::2, ::2]),
-    "slice of nothing": View((4,), lambda x: x[3:1], lambda a: a[3:1]),
-    "slice beyond the end": View((4,), lambda x: x[2:99], lambda a: a[2:99]),
-    "everything": View((2, 3), lambda x: x[:], lambda a: a[:]),
-    "Ellipsis": View((2, 3), lambda x: x[...], lambda a: a[...]),
-    "Ellipsis and slice": View((2, 3, 4), lambda x: x[..., 1:3], lambda a: a[..., 1:3]),
-    "None": View((2, 3), lambda x: x[None, :, None], lambda a: a[None, :, None]),
-    "mixed index": View((2, 3, 4), lambda x: x[0, ..., None, 1:], lambda a: a[0, ..., None, 1:]),
-    "select": View((2, 3), lambda x: x.select(1, -2), lambda a: a[:, 1]),
-    "select function": View((2, 3), lambda x: dg.select(x, 0, 1), lambda a: a[1]),
-    "narrow": View((4, 3), lambda x: x.narrow(0, 1, 2), lambda a: a[1:3]),
-    "narrow from the end": View((4,), lambda x: x.narrow(0, -2, 2), lambda a: a[2:]),
-    "transpose": View((2, 3, 4), lambda x: x.transpose(0, -1), lambda a: a.swapaxes(0, 2)),
-    "t": View((2, 3), lambda x: x.t(), lambda a: a.T),
-    "T": View((2, 3), lambda x: x.T, lambda a: a.T),
-    "mT": View((2, 3, 4), lambda x: x.mT, lambda a: a.swapaxes(1, 2)),
-    "H": View((2, 3), lambda x: x.H, lambda a: a.T),
-    "mH": View((2, 3, 4), lambda x: x.mH, lambda a: a.swapaxes(1, 2)),
-    "adjoint": View((2, 3), lambda x: x.adjoint(), lambda a: a.T),
-    "permute": View((2, 3, 4), lambda x: x.permute(2, 0, 1), lambda a: a.transpose(2, 0, 1)),
-    "movedim": View((2, 3, 4), lambda x: x.movedim(0, 2), lambda a: np.moveaxis(a, 0, 2)),
-    "moveaxis": View((2, 3), lambda x: x.moveaxis((0, 1), (1, 0)), lambda a: a.T),
-    "swapaxes": View((2, 3), lambda x: x.swapaxes(0, 1), lambda a: a.T),
-    "swapdims": View((2, 3), lambda x: x.swapdims(0, 1), lambda a: a.T),
-    "view": View((2, 3, 4), lambda x: x.view(6, -1), lambda a: a.reshape(6, 4)),
-    "view of dims that fit": View(
-        (2, 3, 4),
-        lambda x: x.transpose(0, 1).view(3, 2, 2, 2),
-        lambda a: strided(a, (3, 2, 2, 2), (4, 12, 2, 1), 0),
-    ),
-    "view_as": View((2, 3), lambda x: x.view_as(dg.ones(6)), lambda a: a.reshape(6)),
-    "reshape": View((2, 3), lambda x: x.reshape(3, 2), lambda a: a.reshape(3, 2)),
-    "reshape_as": View((2, 3), lambda x: x.reshape_as(dg.ones(3, 2)), lambda a: a.reshape(3, 2)),
-    "reshape of a slice": View(
-        (4, 3, 2), lambda x: x[::2].reshape(2, 6), lambda a: strided(a, (2, 6), (12, 1), 0)
-    ),
-    "flatten": View((2, 3, 4), lambda x: x.flatten(1), lambda a: a.reshape(2, 12)),
-    "ravel": View((2, 3), lambda x: x.ravel(), lambda a: a.reshape(6)),
-    "unflatten": View((2, 6), lambda x: x.unflatten(1, (2, 3)), lambda a: a.reshape(2, 2, 3)),
-    "squeeze": View((1, 3, 1), lambda x: x.squeeze(), lambda a: a.reshape(3)),
-    "squeeze of a dim": View((1, 3, 1), lambda x: x.squeeze(0), lambda a: a.reshape(3, 1)),
-    "squeeze of a dim that stays": View((2, 3), lambda x: x.squeeze(0), lambda a: a[:]),
-    "squeeze of dims": View((1, 3, 1), lambda x: x.squeeze((0, 2)), lambda a: a.reshape(3)),
-    "unsqueeze": View((2, 3), lambda x: x.unsqueeze(1), lambda a: a[:, None]),
-    "unsqueeze at the end": View((2, 3), lambda x: x.unsqueeze(-1), lambda a: a[..., None]),
-    "diagonal": View((3, 3), lambda x: x.diagonal(), lambda a: strided(a, (3,), (4,), 0)),
-    "diagonal above": View((3, 4), lambda x: x.diagonal(1), lambda a: strided(a, (3,), (5,), 1)),
-    "diagonal of dims": View(
-        (2, 3, 4), lambda x: x.diagonal(-1, 1, 2), lambda a: strided(a, (2, 2), (12, 5), 4)
-    ),
-    "unfold": View((6,), lambda x: x.unfold(0, 2, 2), lambda a: a.reshape(3, 2)),
-    "unfold of a dim": View(
-        (2, 5), lambda x: x.unfold(1, 2, 3), lambda a: strided(a, (2, 2, 2), (5, 3, 1), 0)
-    ),
-    "as_strided": View(
-        (3, 4), lambda x: x.as_strided((2, 2), (5, 2), 1), lambda a: strided(a, (2, 2), (5, 2), 1)
-    ),
-    "expand by a dim of size 1": View((2, 3), lambda x: x.expand(1, 2, 3), lambda a: a[None]),
-    "expand_as of the same shape": View((2,), lambda x: x.expand_as(dg.ones(2)), lambda a: a[:]),
-    "atleast_3d": View((2, 3), lambda x: dg.atleast_3d(x), lambda a: a[..., None]),
-    "view of a view": View((4, 6), lambda x: x[1:3].t()[::2].view(3, 2), lambda a: a[1:3].T[::2]),
-    "select of a tensor of one dim": View((3,), lambda x: x[1], lambda a: a[1:2].reshape(())),
-}
-OF_COMPLEX: dict[str, View] = {
-    "real": View((2, 3), lambda x: x.real, lambda a: parts(a, 0), COMPLEX),
-    "imag": View((2, 3), lambda x: x.imag, lambda a: parts(a, 1), COMPLEX),
-    "view_as_real": View(
-        (2, 3), lambda x: dg.view_as_real(x), lambda a: a.view(FLOAT).reshape(2, 3, 2), COMPLEX
-    ),
-    "view_as_complex": View(
-        (3, 2), lambda x: dg.view_as_complex(x), lambda a: a.view(COMPLEX).reshape(3)
-    ),
-    "slice of complex": View((3, 2), lambda x: x[1:], lambda a: a[1:], COMPLEX),
-}
-OF_BITS: dict[str, View] = {
-    "same width": View((2, 3), lambda x: x.view(dg.int32), lambda a: a.view(np.int32)),
-    "half the width": View((2, 3), lambda x: x.view(dg.int16), lambda a: a.view(np.int16)),
-    "bytes": View((2,), lambda x: x.view(dg.uint8), lambda a: a.view(np.uint8)),
-    "twice the width": View(
-        (2, 4), lambda x: x.view(dg.int32), lambda a: a.view(np.int32), np.int16
-    ),
-}
-OVERLAPPING: dict[str, View] = {
-    "expand": View((3, 1), lambda x: x.expand(2, 3, 4), lambda a: np.broadcast_to(a, (2, 3, 4))),
-    "expand with -1": View((3, 1), lambda x: x.expand(-1, 2), lambda a: np.broadcast_to(a, (3, 2))),
-    "expand_as": View(
-        (1, 3), lambda x: x.expand_as(dg.ones(2, 3)), lambda a: np.broadcast_to(a, (2, 3))
-    ),
-    "broadcast_to": View(
-        (3,), lambda x: x.broadcast_to((2, 3)), lambda a: np.broadcast_to(a, (2, 3))
-    ),
-    "first of broadcast_tensors": View(
-        (3,),
-        lambda x: dg.broadcast_tensors(x, dg.ones(2, 1))[0],
-        lambda a: np.broadcast_to(a, (2, 3)),
-    ),
-    "first of meshgrid": View(
-        (3,),
-        lambda x: dg.meshgrid(x, dg.ones(2), indexing="ij")[0],
-        lambda a: np.broadcast_to(a[:, None], (3, 2)),
-    ),
-    "unfold": View((4,), lambda x: x.unfold(0, 2, 1), lambda a: strided(a, (3, 2), (1, 1), 0)),
-    "as_strided": View(
-        (4,), lambda x: x.as_strided((2, 3), (1, 1)), lambda a: strided(a, (2, 3), (1, 1), 0)
-    ),
-}
-# name: (shape, operator, numpy's views)
-SEVERAL: dict[str, tuple[tuple[int, ...], Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "unbind": ((2, 3), lambda x: x.unbind(), lambda a: list(a)),
-    "unbind of a dim": ((2, 3), lambda x: x.unbind(1), lambda a: list(a.T)),
-    "iteration": ((2, 3), lambda x: list(x), lambda a: list(a)),
-    "split": ((5, 2), lambda x: x.split(2), lambda a: [a[:2], a[2:4], a[4:]]),
-    "split of a dim": ((2, 3), lambda x: x.split(2, dim=1), lambda a: [a[:, :2], a[:, 2:]]),
-    "split of sizes": ((3, 2), lambda x: x.split([1, 2]), lambda a: [a[:1], a[1:]]),
-    "split_with_sizes": ((3,), lambda x: x.split_with_sizes([2, 1]), lambda a: [a[:2], a[2:]]),
-    "tensor_split": ((5,), lambda x: x.tensor_split(2), lambda a: [a[:3], a[3:]]),
-    "tensor_split at indices": (
-        (5,),
-        lambda x: x.tensor_split((1, 3)),
-        lambda a: [a[:1], a[1:3], a[3:]],
-    ),
-    "chunk": ((5,), lambda x: x.chunk(2), lambda a: [a[:3], a[3:]]),
-    "hsplit": ((2, 4), lambda x: x.hsplit(2), lambda a: np.hsplit(a, 2)),
-    "vsplit": ((4, 2), lambda x: x.vsplit(2), lambda a: np.vsplit(a, 2)),
-    "dsplit": ((1, 2, 4), lambda x: x.dsplit(2), lambda a: np.dsplit(a, 2)),
-}
-
-WRITABLE = VIEWS | {f"complex: {name}": view for name, view in OF_COMPLEX.items()}
-NUMERIC = WRITABLE | {f"overlapping: {name}": view for name, view in OVERLAPPING.items()}
-ALL = NUMERIC | {f"bits: {name}": view for name, view in OF_BITS.items()}
+from tests.views.view_calls import (
+    ALL,
+    COMPLEX,
+    FLOAT,
+    NUMERIC,
+    OF_BITS,
+    WRITABLE,
+    View,
+    assert_same,
+    numbered,
+)
 
 
 def over(table: dict[str, View]) -> pytest.MarkDecorator:
     """Runs a test for each view of `table`, under its name."""
     return pytest.mark.parametrize("view", table.values(), ids=table.keys())
-
-
-several = pytest.mark.parametrize("shape, of, twin", SEVERAL.values(), ids=SEVERAL)
-
-
-def numbered(shape: tuple[int, ...], dtype: Any = FLOAT) -> np.ndarray:
-    """1, 2, 3, ...; complex numbers have other imaginary parts."""
-    values = np.arange(1, np.prod(shape) + 1).reshape(shape)
-    return (values * (1 + 0.5j) if dtype is COMPLEX else values).astype(dtype)
-
-
-def assert_same(tensor: dg.Tensor, array: np.ndarray) -> None:
-    assert tuple(tensor.shape) == array.shape
-    np.testing.assert_allclose(
-        np.asarray(tensor.detach().resolve_conj().tolist()), array, rtol=1e-6
-    )
 
 
 # What a view is
@@ -388,68 +221,6 @@ def test_gradient_reaches_the_values_written_into_the_view(view: View) -> None:
     (view.of(base) * dg.tensor(weights)).sum().real.backward()
     assert values.grad is not None
     assert_same(values.grad, weights)
-
-
-# Operators with several views
-
-
-@several
-def test_values_of_several_views_are_those_of_the_base(shape: Any, of: Any, twin: Any) -> None:
-    a = numbered(shape)
-    results = of(dg.tensor(a))
-    assert len(results) == len(twin(a))
-    for result, part in zip(results, twin(a)):
-        assert_same(result, part)
-
-
-@several
-def test_several_views_have_the_base(shape: Any, of: Any, twin: Any) -> None:
-    base = dg.tensor(numbered(shape))
-    assert all(result._is_view() and result._base is base for result in of(base))
-
-
-@several
-def test_several_views_lie_where_those_of_numpy_lie(shape: Any, of: Any, twin: Any) -> None:
-    a = numbered(shape)
-    origin = a.__array_interface__["data"][0]
-    for result, part in zip(of(dg.tensor(a)), twin(a)):
-        assert result.storage_offset() * 4 == part.__array_interface__["data"][0] - origin
-        assert result.is_contiguous() == part.flags.c_contiguous
-
-
-@several
-def test_writes_into_several_views_of_a_constant_are_seen_in_the_base(
-    shape: Any, of: Any, twin: Any
-) -> None:
-    a = numbered(shape)
-    base = dg.tensor(a)
-    for factor, (result, part) in enumerate(zip(of(base), twin(a)), 2):
-        result.mul_(factor)
-        part *= factor
-    assert_same(base, a)
-
-
-@several
-def test_write_into_the_base_is_seen_in_several_views(shape: Any, of: Any, twin: Any) -> None:
-    a = numbered(shape)
-    base = dg.tensor(a)
-    results = of(base)
-    base.add_(10)
-    a += 10
-    for result, part in zip(results, twin(a)):
-        assert_same(result, part)
-
-
-@several
-def test_gradients_of_several_views_add_up_in_the_base(shape: Any, of: Any, twin: Any) -> None:
-    x = dg.tensor(numbered(shape), requires_grad=True)
-    results = of(x * 1)
-    sum((result * factor).sum() for factor, result in enumerate(results, 2)).backward()
-    expected = np.zeros(shape, FLOAT)
-    for factor, part in enumerate(twin(expected), 2):
-        part += factor
-    assert x.grad is not None
-    assert_same(x.grad, expected)
 
 
 # Conjugates

@@ -118,6 +118,30 @@ def test_several_views_may_be_written_where_all_is_under_no_grad(views_of: Views
     assert base[0].item() == 6 and base[3].item() == 2
 
 
+@forbidding
+def test_several_views_of_a_view_may_not_be_written(views_of: ViewsOf) -> None:
+    view = views_of(interior().view_as(dg.ones(4)))[0]
+    with pytest.raises(RuntimeError, match=SEVERAL):
+        view.mul_(3)
+
+
+COPYING: dict[str, Callable[[dg.Tensor], Sequence[dg.Tensor]]] = {
+    "unsafe_split": lambda x: x.unsafe_split(2),
+    "unsafe_split_with_sizes": lambda x: x.unsafe_split_with_sizes([2, 2]),
+    "unsafe_chunk": lambda x: x.unsafe_chunk(2),
+}
+
+
+@pytest.mark.parametrize("parts_of", COPYING.values(), ids=COPYING)
+def test_unsafe_parts_are_no_views_and_may_be_written(parts_of: ViewsOf) -> None:
+    x = dg.ones(4, requires_grad=True)
+    first, second = parts_of(x * 2)
+    assert not first._is_view() and first._base is None
+    first.mul_(second)
+    first.sum().backward()
+    assert_values(x.grad, [4, 4, 4, 4])
+
+
 @allowing
 def test_views_made_one_by_one_may_be_written(views_of: ViewsOf) -> None:
     x = dg.ones(4, requires_grad=True)
@@ -259,9 +283,13 @@ def test_view_made_and_written_under_no_grad_leaves_the_graph() -> None:
     assert x.is_leaf and x.requires_grad
 
 
-def test_view_made_under_no_grad_does_not_require_grad() -> None:
-    view = made(dg.no_grad(), interior(), lambda x: x[:2])
+@every_mode
+def test_view_from_another_mode_has_no_history(mode: Any, message: str) -> None:
+    x = dg.ones(4, requires_grad=True)
+    view = made(mode(), x * 2, lambda base: base[:2])
     assert view._is_view() and view.grad_fn is None
+    (x.sum() + (view * 3).sum()).backward()
+    assert_values(x.grad, [1, 1, 1, 1])
 
 
 def test_view_made_under_no_grad_inside_enable_grad_may_be_written() -> None:
