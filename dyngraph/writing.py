@@ -39,7 +39,7 @@ def snapshot(tensor: Tensor) -> Tensor:
     """
     edge = tensor._edge
     if edge is not None and tensor._view is not None:
-        edge = _without_hooks(*edge)
+        edge = _without_hooks(edge)
     result = new_tensor(Storage(tensor._cell.array, tensor._cell.version), edge)
     if edge is LEAF:
         result._meta = tensor.need_meta()
@@ -47,12 +47,12 @@ def snapshot(tensor: Tensor) -> Tensor:
     return result
 
 
-def _without_hooks(node: Any, number: int) -> Edge:
+def _without_hooks(edge: Edge) -> Edge:
     """The place of a view in the graph, without hooks: they belong to the value before a write,
     whose gradient is then the base's."""
-    extra = None if node is None else node.extra
-    if extra is None or not (extra.tensor_hooks or extra.retained):
-        return node, number
+    node, number = edge
+    if node is None or node.extra is None or not (node.extra.tensor_hooks or node.extra.retained):
+        return edge
     duplicate = copy.copy(node)
     duplicate.extra = None
     return duplicate, number

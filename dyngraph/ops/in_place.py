@@ -51,7 +51,8 @@ FORMS: dict[str, str] = {
     "special": "digamma erf erfc erfinv lgamma logit sinc",
     "powers": "exp2 exp expm1 float_power hypot log10 log1p log2 log pow reciprocal rsqrt sqrt "
     "square xlogy",
-    "gamma_functions": "i0 igamma igammac mvlgamma polygamma",
+    "gamma_functions": "igamma igammac mvlgamma polygamma",
+    "bessel_functions": "i0",
     "slices": "index_add index_copy index_fill index_reduce",
     "indexing": "index_put",
     "masks": "masked_fill masked_scatter",
