@@ -214,14 +214,9 @@ def turn(tensor: Tensor, shown: Tensor) -> Tensor:
     """Makes `tensor` look where `shown`, a view of it, does: `t_()` and its like."""
     recording = _check_write(tensor, None)
     view, own = shown._view, tensor._view
-    if own is None:  # its memory goes to a tensor without a name, which both are views of
-        base = new_tensor(tensor._cell, None if tensor._edge is LEAF else tensor._edge)
-        for reference, _ in tensor._cell.views or ():
-            cell = reference()
-            other = cell.looking() if cell is not None else None
-            if other is not None and other._view.base is tensor:
-                other._view.base = base
-        view.hidden = True
+    if own is None or own.base is None:
+        base = _hand_over(tensor)  # which both are views of from now on
+        view.base, view.hidden = base, True
     else:
         view.hidden, view.made = own.hidden, own.made
     tensor._cell, tensor._view = shown._cell, view
@@ -231,6 +226,21 @@ def turn(tensor: Tensor, shown: Tensor) -> Tensor:
     share_tangent(shown, tensor)
     view.root.count_write(view.family)
     return tensor
+
+
+def _hand_over(tensor: Tensor) -> Tensor:
+    """Another tensor with the memory, the place in the graph, and the views of `tensor`."""
+    heir = new_tensor(tensor._cell, None if tensor._edge is LEAF else tensor._edge)
+    heir._view = tensor._view
+    if heir._view is not None:
+        heir._cell.looking = weakref.ref(heir)
+    root = tensor._cell if heir._view is None else heir._view.root
+    for reference, _ in root.views or ():
+        cell = reference()
+        other = None if cell is None else cell.looking()
+        if other is not None and other._view.base is tensor:
+            other._view.base = heir
+    return heir
 
 
 def look_at(tensor: Tensor, other: Tensor) -> None:
