@@ -93,6 +93,19 @@ def test_view_that_changed_its_shape_writes_to_its_base(
     assert_values(base, expected)
 
 
+@pytest.mark.parametrize(
+    "alias_of", [lambda x: x.detach(), lambda x: x.data], ids=["detach", "data"]
+)
+def test_alias_that_changed_its_shape_and_its_source_see_each_others_writes(alias_of: Any) -> None:
+    x = dg.tensor([1.0, 2.0])
+    alias = alias_of(x)
+    alias.unsqueeze_(0)
+    x.add_(1)
+    assert_values(alias, [[2, 3]])
+    alias.mul_(10)
+    assert_values(x, [20, 30])
+
+
 BEFORE_A_WRITE = {name: case for name, case in SHAPES.items() if name != "as_strided_"}
 
 
