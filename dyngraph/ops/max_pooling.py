@@ -6,6 +6,7 @@ maxima.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ def _pick_maxima(
 ) -> tuple[Any, Any]:
     """The first maximum of each window and its flat position; NaN counts as the largest."""
     count = len(out)
-    lines = self.reshape(*self.shape[:-count], -1)
+    lines = self.reshape(*self.shape[:-count], math.prod(self.shape[-count:]))
     if inside.shape[0] == 0:
         empty = (*self.shape[:-count], *out)
         return jnp.zeros(empty, self.dtype), jnp.zeros(empty, _index_dtype())
