@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dyngraph.ops.diagonals import diagonal
-from dyngraph.ops.parts import narrow, split_with_sizes, unbind, unfold
+from dyngraph.ops.parts import chunk, narrow, split, split_with_sizes, unbind, unfold
 from dyngraph.ops.permutation import permute, t, transpose
 from dyngraph.ops.placing import as_strided
 from dyngraph.ops.repetition import expand
@@ -27,6 +27,38 @@ def _copying(show: Callable[..., Any], doc: str) -> Callable[..., Any]:
     copy.__module__ = __name__
     copy.__doc__ = doc
     return copy
+
+
+def _copied(split: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    copy = _copying(split, doc)
+    copy.__name__ = copy.__qualname__ = f"unsafe_{split.__name__}"
+    return copy
+
+
+unsafe_split = _copied(
+    split,
+    """The parts that `split` shows, as copies: each may be written to.
+
+    >>> dg.unsafe_split(dg.tensor([1, 2, 3]), 2)
+    (tensor([1, 2]), tensor([3]))
+    """,
+)
+unsafe_split_with_sizes = _copied(
+    split_with_sizes,
+    """The parts that `split_with_sizes` shows, as copies.
+
+    >>> dg.unsafe_split_with_sizes(dg.tensor([1, 2, 3]), [1, 2])
+    (tensor([1]), tensor([2, 3]))
+    """,
+)
+unsafe_chunk = _copied(
+    chunk,
+    """The parts that `chunk` shows, as copies.
+
+    >>> dg.unsafe_chunk(dg.tensor([1, 2, 3]), 2)
+    (tensor([1, 2]), tensor([3]))
+    """,
+)
 
 
 def alias_copy(input: Any) -> Tensor:
@@ -163,9 +195,12 @@ __all__ = [
     "transpose_copy",
     "unbind_copy",
     "unfold_copy",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
     "unsqueeze_copy",
     "view_copy",
 ]
 
-METHODS = ("narrow_copy",)
+METHODS = ("narrow_copy", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes")
 """The functions of this file that are methods of Tensor too."""
