@@ -110,16 +110,12 @@ class Storage:
             members += [cell for cell in cells if cell is not None]
         return members
 
-    def add_view(self, cell: Storage, family: object = None) -> None:
-        """Makes `cell` be emptied when this Storage is written to."""
-        entry = (weakref.ref(cell), family)
-        views = self.views
-        if views is None:
-            self.views = [entry]
-            return
-        if len(views) >= 8 and not len(views) & (len(views) - 1):  # at 8, 16, 32, ...
-            views[:] = [old for old in views if old[0]() is not None]
-        views.append(entry)
+    def add_view(self, entry: tuple[weakref.ref[Storage], object]) -> None:
+        """Adds to many views, now and then without those that are gone."""
+        assert self.views is not None
+        if not len(self.views) & (len(self.views) - 1):  # at 8, 16, 32, ...
+            self.views = [old for old in self.views if old[0]() is not None]
+        self.views.append(entry)
 
 
 def _caller() -> tuple[str, int]:

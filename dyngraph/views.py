@@ -38,23 +38,14 @@ class View:
 
     __slots__ = ("_layout", "base", "family", "hidden", "made", "path", "root", "steps")
 
-    def __init__(
-        self,
-        base: Tensor | None,
-        steps: tuple[Step, ...],
-        root: Storage,
-        path: tuple[Step, ...],
-        family: object = None,
-        made: str = RECORDED,
-    ) -> None:
-        self.base = base
-        self.steps = steps
-        self.root = root
-        self.path = path
-        self.family = family
-        self.made = made
-        self.hidden = False
-        self._layout: Layout | None = None
+    base: Tensor | None
+    steps: tuple[Step, ...]
+    root: Storage
+    path: tuple[Step, ...]
+    family: object
+    made: str
+    hidden: bool
+    _layout: Layout | None
 
     def layout(self) -> Layout:
         """Where the elements are in the root's memory."""
@@ -121,34 +112,41 @@ def as_view(
     parent: Tensor, result: Tensor, kernel: Kernel, others: tuple[Any, ...], flags: int
 ) -> Tensor:
     """Makes `result`, which `kernel` has shown of `parent`, share its memory."""
-    above = parent._view
-    layout = None
-    if above is not None and kernel.spec.viewing.reshapes:  # type: ignore[union-attr]
-        layout = above.layout().after(kernel, others)
-        if layout is None:
-            return result
-    made = RECORDED
+    above, version = parent._view, parent._cell.version
+    made, layout, path = RECORDED, None, ((kernel, others),)
     if flags != modes.GRAD:
         made = INFERENCE if flags & modes.INFERENCE else UNRECORDED
-    step = (kernel, others)
-    if above is None:
-        steps = path = (step,)
-        base, root, family = parent, parent._cell, None
-    else:
-        root, family = above.root, above.family
-        path = (*above.path, step)
-        if above.base is None:
-            base, steps = parent, (step,)
-        else:
+    base, steps, root, family = parent, path, parent._cell, None
+    if above is not None:
+        if kernel.spec.viewing.reshapes:  # type: ignore[union-attr]
+            layout = above.layout().after(kernel, others)
+            if layout is None:
+                return result
+        root, family, path = above.root, above.family, above.path + path
+        if above.base is not None:
             base, made = above.base, made or above.made
-            steps = path if above.steps is above.path else (*above.steps, step)
-    version = parent._cell.version
+            steps = path if above.steps is above.path else above.steps + steps
     if version is None or not kernel.spec.differentiable:
         base = None
-    view = result._view = View(base, steps, root, path, family, made)
+    view = result._view = new_view(base, steps, root, path, family, made)
     view._layout = layout
     connect(result, version)
     return result
+
+
+def new_view(
+    base: Tensor | None,
+    steps: tuple[Step, ...],
+    root: Storage,
+    path: tuple[Step, ...],
+    family: object,
+    made: str = RECORDED,
+) -> View:
+    """A View; called where every tensor that shares memory is made, so it is no `__init__`."""
+    view = object.__new__(View)
+    view.base, view.steps, view.root, view.path = base, steps, root, path
+    view.family, view.made, view.hidden, view._layout = family, made, False, None
+    return view
 
 
 def connect(tensor: Tensor, version: int | None) -> None:
@@ -156,7 +154,13 @@ def connect(tensor: Tensor, version: int | None) -> None:
     cell, view = tensor._cell, tensor._view
     cell.version = version
     cell.looking = weakref.ref(tensor)
-    view.root.add_view(cell, view.family)
+    entry, views = (weakref.ref(cell), view.family), view.root.views
+    if views is None:
+        view.root.views = [entry]
+    elif len(views) < 8:
+        views.append(entry)
+    else:
+        view.root.add_view(entry)
 
 
 def as_views(parent: Tensor, results: Sequence[Tensor], kernel: Kernel, flags: int) -> Any:
@@ -179,7 +183,7 @@ def alias(tensor: Tensor, family: object = None, version: int | None = None) -> 
     root, path = (cell, ()) if view is None else (view.root, view.path)
     if view is not None and family is None:
         family, version = view.family, cell.version
-    result._view = View(None, (), root, path, family)
+    result._view = new_view(None, (), root, path, family)
     connect(result, version)
     return result
 

@@ -28,7 +28,7 @@ from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, share_tangent, tangent_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.viewing import fit_value
-from dyngraph.views import View, connect, copy_slices, run_through
+from dyngraph.views import View, connect, copy_slices, new_view, run_through
 
 
 def snapshot(tensor: Tensor) -> Tensor:
@@ -249,5 +249,5 @@ def look_at(tensor: Tensor, other: Tensor) -> None:
     root, path = (cell, ()) if view is None else (view.root, view.path)
     version = tensor._cell.version
     tensor._cell = Storage(cell.array)
-    tensor._view = View(None, (), root, path, object())
+    tensor._view = new_view(None, (), root, path, object())
     connect(tensor, version)

@@ -116,11 +116,15 @@ def view(input: Any, *shape: Any, dtype: Any = None) -> Tensor:
     >>> dg.tensor([1.0, -1.0]).view(dg.int32)
     tensor([ 1065353216, -1082130432])
     """
-    if dtype is None and len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
-        (dtype,) = shape
+    if len(shape) == 1:
+        (shape,) = shape
+    if dtype is None and isinstance(shape, dtypes.dtype):
+        dtype = shape
     if dtype is not None:
         return _view_dtype(input, dtype=dtypes.as_dtype(dtype).dtype)
-    shown = reshape(input, *shape)
+    if isinstance(input, Tensor) and input._cell.array.shape == shape:
+        return _same_shape(input)
+    shown = _reshape(input, shape)
     if shown._view is None and isinstance(input, Tensor):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
