@@ -11,6 +11,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Self
 
 import jax
@@ -83,7 +84,7 @@ class Tensor(Described, WaysOut, Methods):
         def __getattr__(self, name: str) -> Any:
             if name == "_edge":  # taken out by `_forget_edge`
                 self._view.update(self)
-                return self._edge
+                return None if self._edge_is_lost() else self._edge
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _refill(self) -> jax.Array:
@@ -392,6 +393,7 @@ class Tensor(Described, WaysOut, Methods):
         copy._edge, copy._meta, copy._view = self._edge, None, None
         if self._meta is not None and self._meta.grad is not None:
             copy.need_meta().grad = self._meta.grad.__deepcopy__(memo)
+        copy.__dict__.update(deepcopy(self.__dict__, memo))
         return copy
 
     def __reduce__(self) -> Any:
@@ -402,7 +404,8 @@ class Tensor(Described, WaysOut, Methods):
             )
         array = self._cell.array
         place = str(self.device) if array.committed else None
-        return _rebuild, (type(self), np.asarray(array), place, self.requires_grad)
+        parts = (type(self), np.asarray(array), place, self.requires_grad)
+        return _rebuild, parts, self.__dict__ or None
 
 
 def _rebuild(cls: type[Tensor], value: Any, place: str | None, requires_grad: bool) -> Tensor:

@@ -66,7 +66,7 @@ class View:
     def refill(self, tensor: Tensor) -> jax.Array:
         """The array of the view, computed from the root after a write."""
         base = self.base
-        if base is not None and tensor._edge_is_lost() and _is_followed(base):
+        if base is not None and not self.made and tensor._edge_is_lost() and _is_followed(base):
             self.update(tensor)
             return tensor._cell.array
         kernel, places = kernel_through(_view_again, self.path)
@@ -82,13 +82,19 @@ class View:
         self.root.write(array, self.family)
 
     def update(self, tensor: Tensor) -> None:
-        """Puts the tensor behind its base again in the graph, as a view of what that is now."""
+        """Puts the tensor behind its base again in the graph, as a view of what that is now.
+
+        A view whose making does not allow that has no place in the graph from now on: raises
+        RuntimeError while operators are recorded.
+        """
         base = self.base
         if base is None or not _is_followed(base):
             tensor._edge = None
             return
         if self.made:
-            raise InPlaceError.view(self.made, None, indirect=True)
+            if modes.is_recording():
+                raise InPlaceError.view(self.made, None, indirect=True)
+            return
         before = modes.get_flags()
         modes.set_flags(before & ~modes.INFERENCE | modes.GRAD)
         try:

@@ -751,6 +751,20 @@ def test_deepcopy_copies_the_grad() -> None:
     assert y.grad is not x.grad
 
 
+def test_deepcopy_copies_the_users_attributes() -> None:
+    x = leaf(1.0)
+    x.notes = ["mine"]  # pyright: ignore
+    y = copy.deepcopy(x)
+    x.notes.append("later")  # pyright: ignore
+    assert y.notes == ["mine"]  # pyright: ignore
+
+
+def test_pickle_keeps_the_users_attributes() -> None:
+    x = leaf(1.0)
+    x.notes = ["mine"]  # pyright: ignore
+    assert pickle.loads(pickle.dumps(x)).notes == ["mine"]
+
+
 def test_deepcopy_keeps_shared_tensors_shared() -> None:
     x = leaf(1.0)
     first, second = copy.deepcopy([x, x])

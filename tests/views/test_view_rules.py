@@ -245,6 +245,17 @@ def test_view_from_another_mode_may_not_be_used_after_a_write_to_its_base(
 
 
 @every_mode
+def test_value_of_a_view_from_another_mode_may_be_read_after_a_write_to_its_base(
+    mode: Any, message: str
+) -> None:
+    base = interior()
+    view = made(mode(), base, lambda x: x[:2])
+    base.mul_(3)
+    with dg.no_grad():
+        assert view.tolist() == [6, 6] and (view * 2).tolist() == [12, 12]
+
+
+@every_mode
 def test_view_from_another_mode_may_not_change_its_shape(mode: Any, message: str) -> None:
     view = made(mode(), interior().view(2, 2), lambda x: x[:1])
     with pytest.raises(RuntimeError, match=message):
