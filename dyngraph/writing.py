@@ -72,7 +72,9 @@ def assign(tensor: Tensor, result: Tensor, where: str, *, overlap: bool = False)
         raise InPlaceError.shape(where, array.shape, result._cell.array.shape)
     if result._cell.array.dtype != array.dtype:
         result = _cast_like(tensor, result)
-    if result._edge is None and modes.is_recording() and tensor._edge is not None:
+    if (result._edge is None and modes.is_recording() and tensor._edge is not None) or (
+        tangent_of(tensor) is not None and tangent_of(result) is None
+    ):  # the result does not depend on what was there, whose gradient is zero then
         result = overwritten(snapshot(tensor), result)
     recording = _check_write(tensor, result, overlap=overlap)
     value = result._cell.array
