@@ -35,6 +35,7 @@ from dyngraph.ops.gamma_functions import (
     xlog1py as xlog1py,
     zeta as zeta,
 )
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.powers import exp2 as exp2, expm1 as expm1, log1p as log1p, xlogy as xlogy
 from dyngraph.ops.rounding import round as round
 from dyngraph.ops.softmaxes import (
@@ -63,6 +64,7 @@ multigammaln = mvlgamma
 psi = digamma
 
 
+@takes_out
 def spherical_bessel_j0(input: Tensor) -> Tensor:
     """`sin(input) / input`, and 1 at 0.
 

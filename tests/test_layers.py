@@ -25,7 +25,7 @@ READING_ORDER = """
     described ways_out tensor random
     operator_node dispatch_source forward dispatch values
     views writing
-    ops.operator ops.arguments ops.rules ops.host_values
+    ops.out ops.operator ops.arguments ops.rules ops.host_values
     ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes
     ops.choosing ops.comparison ops.activation ops.piecewise_linear
     ops.reduction ops.extremes ops.quantiles ops.moments ops.norms ops.scans ops.softmaxes

@@ -15,6 +15,7 @@ from jax.scipy import special
 from dyngraph import dtypes
 from dyngraph.ops.arguments import is_inexact, require_float, widened
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.special import digamma
 from dyngraph.tensor import Tensor
 
@@ -264,6 +265,7 @@ _polygamma_of = define(
 )
 
 
+@takes_out
 def polygamma(n: Any, input: Any) -> Tensor:
     """The derivative of order `n` of `digamma`; `x.polygamma(n)` as a method.
 

@@ -74,9 +74,15 @@ def in_place(function: Callable[..., Any], doc: str = "") -> Callable[..., Tenso
 
     run.__name__ = run.__qualname__ = name
     run.__module__ = __name__
-    run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    run.__signature__ = _without_out(function)  # type: ignore[attr-defined]
     run.__doc__ = doc or f"`{function.__name__}`, written to the tensor itself."
     return run
+
+
+def _without_out(function: Callable[..., Any]) -> inspect.Signature:
+    signature = inspect.signature(function)
+    kept = [p for p in signature.parameters.values() if p.name != "out"]
+    return signature.replace(parameters=kept)
 
 
 def _turning(function: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from dyngraph.kernels import same
 from dyngraph.ops.arithmetic import mul
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.powers import pow
 from dyngraph.ops.rules import zero_gradient
 from dyngraph.tensor import Tensor
@@ -114,6 +115,7 @@ frexp = define(
 )
 
 
+@takes_out
 def ldexp(input: Any, other: Any) -> Tensor:
     """`input * 2 ** other`: puts together what `frexp` took apart.
 
