@@ -105,6 +105,11 @@ def assign(tensor: Tensor, result: Tensor, where: str, *, overlap: bool = False)
     return tensor
 
 
+def run_in_place(function: Callable[..., Any], input: Tensor, *args: Any) -> Tensor:
+    """What `function` gives, written to its first argument."""
+    return assign(input, function(snapshot(input), *args), f"{function.__name__}_")
+
+
 overwritten = define_dispatcher(
     OperatorSpec(
         "copy",

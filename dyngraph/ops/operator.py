@@ -26,6 +26,7 @@ from dyngraph.kernels import OperatorSpec, Rule
 from dyngraph.ops.out import OPERATORS as TAKE_OUT, write_out
 from dyngraph.viewing import Viewing
 from dyngraph.views import as_view, as_views
+from dyngraph.writing import run_in_place
 
 OPERATORS: dict[str, Callable[..., Any]] = {}
 """Every operator by name."""
@@ -46,6 +47,7 @@ def define(
     elementwise: bool = False,
     passes_on: bool = False,
     viewing: Viewing | None = None,
+    inplace: bool = False,
     doc: str = "",
     **rules: Rule | None,
 ) -> Callable[..., Any]:
@@ -58,7 +60,8 @@ def define(
     that no kernel runs. `viewing` makes the result a view: it says how to write back to the input.
     `differentiable=False` is for functions without a gradient: nothing is recorded. The function
     takes `out=` where `name` is among `out.OPERATORS`: functions that call it are to take it
-    themselves. Raises TypeError for a rule that names what it can't have.
+    themselves. `inplace=True` gives it an argument `inplace`, which has the result written to the
+    first input. Raises TypeError for a rule that names what it can't have.
     """
     parameters = inspect.signature(function).parameters.values()
     inputs = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
@@ -78,6 +81,10 @@ def define(
     text, defaults, prologue = _public_signature(
         signature, [*inputs, *statics], [p.name for p in statics]
     )
+    if inplace:
+        given = ", ".join(p.name for p in (*inputs[1:], *statics))
+        text += ", inplace=False"
+        prologue += f"\n    if inplace:\n        return run_in_place(call, input, {given})"
     if name in TAKE_OUT:
         text, prologue = _taking_out(text, prologue, [p.name for p in (*inputs, *statics)])
     result_type = namedtuple(returns, outputs or ()) if returns else None
@@ -158,5 +165,6 @@ _NAMES = {
     "as_view": as_view,
     "as_views": as_views,
     "missing": missing,
+    "run_in_place": run_in_place,
     "write_out": write_out,
 }

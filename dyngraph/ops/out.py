@@ -117,7 +117,7 @@ def write_out(
             assign(o, m, where, overlap=True)
     if isinstance(out, Tensor):
         return out
-    return type(results)._make(outs) if hasattr(results, "_make") else outs
+    return getattr(type(results), "_make", tuple)(outs)
 
 
 _RESIZED = (
