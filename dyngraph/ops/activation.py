@@ -120,7 +120,6 @@ gelu = define(
     signature="self, *, approximate='none'",
     self=_gelu_rule,
     elementwise=True,
-    inplace=True,
     doc="""`input` times the normal distribution's share below it (https://arxiv.org/abs/1606.08415).
 
     >>> dg.nn.functional.gelu(dg.tensor([0.0, 1.0]))
@@ -136,6 +135,7 @@ elu = define(
         self > 0, grad, grad * alpha * jnp.exp(jnp.minimum(self, 0))
     ),
     alpha=None,
+    inplace=True,
     doc="""`input` above 0, `alpha * (exp(input) - 1)` below.
 
     >>> dg.nn.functional.elu(dg.tensor([-1.0, 2.0]))
