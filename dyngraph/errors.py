@@ -106,6 +106,14 @@ class InPlaceError(RuntimeError):
         )
 
     @classmethod
+    def out(cls, where: str) -> InPlaceError:
+        """A function with `out=` would be recorded."""
+        return cls(
+            f"{where}(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad. Call it under no_grad(), or without out."
+        )
+
+    @classmethod
     def shape(cls, where: str, own: tuple[int, ...], result: tuple[int, ...]) -> InPlaceError:
         """The result is larger than the tensor."""
         return cls(

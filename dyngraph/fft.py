@@ -14,6 +14,7 @@ from dyngraph import dtypes
 from dyngraph.ops import fourier, from_data, permutation
 from dyngraph.ops.arguments import distinct_dims, titled
 from dyngraph.ops.host_values import array_of
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor
 
 # --- one dim ----------------------------------------------------------------------------------
@@ -27,7 +28,7 @@ def _along_one_dim(name: str, transform: Callable[..., Tensor], doc: str) -> Cal
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         return transform(input, None if n is None else (n,), (dim,), norm)
 
-    return titled(function, name, doc)
+    return takes_out(titled(function, name, doc))
 
 
 fft = _along_one_dim(
@@ -105,7 +106,7 @@ def _over_dims(
     ) -> Tensor:
         return transform(input, s, dim, norm)
 
-    return titled(function, name, doc)
+    return takes_out(titled(function, name, doc))
 
 
 fft2 = _over_dims(
@@ -263,7 +264,7 @@ def _frequencies(
             requires_grad=requires_grad,
         )
 
-    return titled(function, name, doc)
+    return takes_out(titled(function, name, doc))
 
 
 fftfreq = _frequencies(

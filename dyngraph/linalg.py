@@ -50,6 +50,7 @@ from dyngraph.ops.matrices import (
 )
 from dyngraph.ops.norms import vector_norm as vector_norm
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.products import matmul as matmul
 from dyngraph.ops.solving import lstsq as lstsq, solve as solve, solve_ex as solve_ex
 from dyngraph.ops.triangular import solve_triangular as solve_triangular
@@ -61,6 +62,7 @@ lu_solve = factorizations.lu_solve_factors
 # --- decompositions ---------------------------------------------------------------------------
 
 
+@takes_out
 def cholesky(A: Any, *, upper: bool = False) -> Tensor:
     """The lower triangular L with A = L L^H; its adjoint where `upper`.
 
@@ -73,6 +75,7 @@ def cholesky(A: Any, *, upper: bool = False) -> Tensor:
     return factorizations.cholesky(A, upper)
 
 
+@takes_out
 def lu_factor(A: Any, *, pivot: bool = True) -> Any:
     """L and U in one matrix, and the rows swapped with each row (from 1); for `lu_solve`.
 
@@ -93,6 +96,7 @@ class _Factors(NamedTuple):
 _Factors.__name__ = "lu_factor"
 
 
+@takes_out
 def lu(A: Any, *, pivot: bool = True) -> Any:
     """P, L and U with A = P L U.
 
@@ -104,6 +108,7 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
     return factorizations.lu_unpack(result.LU, result.pivots)
 
 
+@takes_out
 def qr(A: Any, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and an upper triangular R, with A = QR.
 
@@ -115,6 +120,7 @@ def qr(A: Any, mode: str = "reduced") -> Any:
     return decompositions.decompose_qr(A, mode)
 
 
+@takes_out
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """U, S and Vh with A = U diag(S) Vh, S from the largest on; U and Vh are square at first.
 
@@ -129,6 +135,7 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any
 # --- norms ------------------------------------------------------------------------------------
 
 
+@takes_out
 def matrix_norm(
     A: Any,
     ord: float | str = "fro",
@@ -186,6 +193,7 @@ def _restored(tensor: Tensor, dims: Sequence[int]) -> Tensor:
     return tensor
 
 
+@takes_out
 def norm(
     A: Any,
     ord: float | str | None = None,
@@ -218,6 +226,7 @@ def norm(
     return vector_norm(A, ord, dims, keepdim, dtype=dtype)
 
 
+@takes_out
 def cond(A: Any, p: float | str | None = None) -> Tensor:
     """The condition number: |A| |A^-1| in the norm `p`, by default of singular values.
 
@@ -251,6 +260,7 @@ _rank = define(
 )
 
 
+@takes_out
 def matrix_rank(
     A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
@@ -267,6 +277,7 @@ def matrix_rank(
 # --- tensors as matrices ----------------------------------------------------------------------
 
 
+@takes_out
 def tensorinv(A: Any, ind: int = 2) -> Tensor:
     """The inverse for `tensordot(A, B, ind)`: A as a matrix, the first `ind` dims its rows.
 
@@ -286,6 +297,7 @@ def tensorinv(A: Any, ind: int = 2) -> Tensor:
     return shape.reshape(inv(flat), (*sizes[ind:], *sizes[:ind]))
 
 
+@takes_out
 def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Tensor:
     """X with tensordot(A, X, X.ndim) = B; the `dims` of A are moved to its end first.
 
@@ -309,6 +321,7 @@ def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Tensor:
 # --- vectors ----------------------------------------------------------------------------------
 
 
+@takes_out
 def cross(input: Any, other: Any, *, dim: int = -1) -> Tensor:
     """The cross product of vectors of three along `dim`; other dims broadcast.
 
@@ -318,6 +331,7 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Tensor:
     return contractions.cross(input, other, dim)
 
 
+@takes_out
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Tensor:
     """The sum of conj(x) * y along `dim`; other dims broadcast.
 

@@ -36,7 +36,7 @@ FAMILIES = """
     decompositions fourier convolution pooling max_pooling resampling patches
     margin_losses sequence_losses cells masked_reductions masked_moments
     conversion from_data filled ranges random distributions
-    memory in_place random_in_place
+    memory in_place random_in_place random_slopes
 """.split()
 
 

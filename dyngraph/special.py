@@ -60,6 +60,7 @@ from dyngraph.ops.orthogonal_polynomials import (
     shifted_chebyshev_polynomial_v as shifted_chebyshev_polynomial_v,
     shifted_chebyshev_polynomial_w as shifted_chebyshev_polynomial_w,
 )
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.powers import exp2 as exp2, expm1 as expm1, log1p as log1p, xlogy as xlogy
 from dyngraph.ops.rounding import round as round
 from dyngraph.ops.softmaxes import (
@@ -88,6 +89,7 @@ multigammaln = mvlgamma
 psi = digamma
 
 
+@takes_out
 def spherical_bessel_j0(input: Tensor) -> Tensor:
     """`sin(input) / input`, and 1 at 0.
 

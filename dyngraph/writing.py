@@ -91,6 +91,11 @@ def assign(tensor: Tensor, result: Tensor, where: str, *, overlap: bool = False)
     return tensor
 
 
+def run_in_place(function: Callable[..., Any], input: Tensor, *args: Any) -> Tensor:
+    """What `function` gives, written to its first argument."""
+    return assign(input, function(snapshot(input), *args), f"{function.__name__}_")
+
+
 overwritten = define_dispatcher(
     OperatorSpec(
         "copy",
@@ -117,10 +122,14 @@ def _caster(dtype: Any) -> Callable[..., Any]:
 
 def _cast_like(tensor: Tensor, result: Tensor) -> Tensor:
     """The result in the tensor's dtype; RuntimeError for one of a wider kind."""
+    _check_dtype(tensor, result)
+    return _caster(tensor.dtype.dtype)(result)
+
+
+def _check_dtype(tensor: Tensor, result: Tensor) -> None:
     own, other = tensor.dtype, result.dtype
     if _KINDS.index(_kind(other)) > _KINDS.index(_kind(own)):
         raise InPlaceError.dtype(own.name, other.name)
-    return _caster(own.dtype)(result)
 
 
 _KINDS = ("bool", "integer", "floating point", "complex")
@@ -130,6 +139,17 @@ def _kind(dtype: Any) -> str:
     if dtype.is_complex or dtype.is_floating_point:
         return "complex" if dtype.is_complex else "floating point"
     return "bool" if dtype.name == "bool" else "integer"
+
+
+def check_out(tensor: Tensor, result: Tensor) -> None:
+    """Raises where `tensor` can't take the values of `result`, whatever its shape is."""
+    _check_write(tensor, result)
+    _check_dtype(tensor, result)
+    if tensor.device != result.device:
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found the result on "
+            f"{result.device} and out on {tensor.device}. Move them by .to()."
+        )
 
 
 def assign_part(tensor: Tensor, value: Tensor) -> None:

@@ -25,7 +25,7 @@ READING_ORDER = """
     described ways_out tensor random
     operator_node dispatch_source forward dispatch values
     views writing
-    ops.operator ops.arguments ops.rules ops.host_values
+    ops.out ops.operator ops.arguments ops.rules ops.host_values
     ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes
     ops.choosing ops.comparison ops.activation ops.piecewise_linear
     ops.reduction ops.extremes ops.quantiles ops.moments ops.norms ops.scans ops.softmaxes
@@ -41,7 +41,7 @@ READING_ORDER = """
     ops.margin_losses ops.sequence_losses ops.cells ops.masked_reductions
     ops.masked_moments
     ops.literals ops.conversion ops.factory_arguments ops.from_data ops.filled ops.ranges
-    ops.random ops.distributions ops.memory ops.in_place ops.random_in_place ops
+    ops.random ops.distributions ops.memory ops.in_place ops.random_in_place ops.random_slopes ops
     backward methods
     numpy linalg fft special masked autograd
     compiled func utils

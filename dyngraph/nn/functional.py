@@ -73,6 +73,15 @@ from dyngraph.ops.embeddings import (
     embedding_bag,
     one_hot,
 )
+from dyngraph.ops.in_place import (
+    celu_,
+    elu_,
+    hardtanh_,
+    leaky_relu_,
+    relu_,
+    selu_,
+    threshold_,
+)
 from dyngraph.ops.interpolation import (
     interpolate,
     upsample,
@@ -158,6 +167,7 @@ from dyngraph.ops.pooling import (
 )
 from dyngraph.ops.random_slopes import (
     rrelu,
+    rrelu_,
 )
 from dyngraph.ops.resampling import (
     affine_grid,
@@ -196,6 +206,7 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "celu_",
     "channel_shuffle",
     "conv1d",
     "conv2d",
@@ -211,6 +222,7 @@ __all__ = [
     "dot_product_attention",
     "dropout",
     "elu",
+    "elu_",
     "embedding",
     "embedding_bag",
     "fold",
@@ -227,6 +239,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hardtanh_",
     "hinge_embedding_loss",
     "huber_loss",
     "identity",
@@ -236,6 +249,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "leaky_relu_",
     "linear",
     "local_response_norm",
     "log1mexp",
@@ -272,11 +286,14 @@ __all__ = [
     "poisson_nll_loss",
     "prelu",
     "relu",
+    "relu_",
     "relu6",
     "rms_norm",
     "rrelu",
+    "rrelu_",
     "scaled_dot_product_attention",
     "selu",
+    "selu_",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
@@ -295,6 +312,7 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "threshold_",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unfold",

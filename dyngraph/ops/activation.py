@@ -68,6 +68,7 @@ silu = define(
     lambda self: jax.nn.silu(self),
     self=_silu_rule,
     elementwise=True,
+    inplace=True,
     doc="""`input * sigmoid(input)`.
 
     >>> dg.nn.functional.silu(dg.tensor([0.0, 1.0]))
@@ -86,6 +87,7 @@ mish = define(
     lambda self: self * jnp.tanh(jax.nn.softplus(self)),
     self=_mish_rule,
     elementwise=True,
+    inplace=True,
     doc="""`input * tanh(softplus(input))`.
 
     >>> dg.nn.functional.mish(dg.tensor([0.0, 1.0]))
@@ -133,6 +135,7 @@ elu = define(
         self > 0, grad, grad * alpha * jnp.exp(jnp.minimum(self, 0))
     ),
     alpha=None,
+    inplace=True,
     doc="""`input` above 0, `alpha * (exp(input) - 1)` below.
 
     >>> dg.nn.functional.elu(dg.tensor([-1.0, 2.0]))
@@ -151,6 +154,7 @@ celu = define(
     ),
     alpha=None,
     node="EluBackward0",
+    inplace=True,
     doc="""`input` above 0, `alpha * (exp(input / alpha) - 1)` below.
 
     >>> dg.nn.functional.celu(dg.tensor([-1.0, 2.0]))
@@ -172,6 +176,7 @@ selu = define(
     ),
     node="EluBackward0",
     elementwise=True,
+    inplace=True,
     doc="""The self-normalizing scaled `elu` (https://arxiv.org/abs/1706.02515).
 
     >>> dg.nn.functional.selu(dg.tensor([-1.0, 2.0]))
@@ -187,6 +192,7 @@ hardswish = define(
         self <= -3, 0, jnp.where(self < 3, grad * (self / 3 + 0.5), grad)
     ),
     elementwise=True,
+    inplace=True,
     doc="""`input * hardsigmoid(input)`.
 
     >>> dg.nn.functional.hardswish(dg.tensor([0.0, 4.0]))

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from dyngraph.kernels import same
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out, write_out
 from dyngraph.ops.products import (
     batched_product,
     matrix_by_vector,
@@ -88,6 +89,7 @@ _addbmm = _define_added(
 )
 
 
+@takes_out
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """`beta * input + alpha * (mat1 @ mat2)`; the input broadcasts to the product's shape.
 
@@ -100,6 +102,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     return _addmm_scaled(input, mat1, mat2, beta, alpha)
 
 
+@takes_out
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """`beta * input + alpha * (mat @ vec)`; the input broadcasts to the product's shape.
 
@@ -109,6 +112,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> T
     return _addmv(input, mat, vec, beta, alpha)
 
 
+@takes_out
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """`beta * input + alpha * bmm(batch1, batch2)`; the input broadcasts to the product's shape.
 
@@ -118,6 +122,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     return _baddbmm(input, batch1, batch2, beta, alpha)
 
 
+@takes_out
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """`beta * input + alpha * bmm(batch1, batch2).sum(0)`: a batch of products, added up.
 
@@ -184,7 +189,7 @@ _linear_bias = define("linear", _affine, node="AddmmBackward0", bias=same, **_li
 _linear = define("linear", _product, node="MmBackward0", **_linear_rules)
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Any = None) -> Tensor:
     """The affine map `input @ weight.T + bias`: (..., in), (out, in) and (out) give (..., out).
 
     One node, named as the product it is: AddmmBackward0 with a bias, MmBackward0 without. Raises
@@ -193,6 +198,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     >>> dg.nn.functional.linear(dg.ones(2), dg.tensor([[1.0, 2.0]]), dg.tensor([0.5]))
     tensor([3.5000])
     """
+    if out is not None:
+        return write_out(linear, out, (input, weight, bias), {})
     return _linear(input, weight) if bias is None else _linear_bias(bias, input, weight)
 
 
@@ -209,6 +216,7 @@ _addr = _define_added(
 )
 
 
+@takes_out
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """`beta * input + alpha * outer(vec1, vec2)`; the input broadcasts to the product's shape.
 

@@ -13,6 +13,7 @@ from dyngraph import dtypes
 from dyngraph.kernels import same
 from dyngraph.ops.arguments import widened
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import write_out
 from dyngraph.ops.rules import direction, zero_gradient
 from dyngraph.tensor import Tensor
 
@@ -31,12 +32,14 @@ _add_scaled = define(
 )
 
 
-def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """The sum `input + alpha * other`.
 
     >>> dg.add(dg.tensor([1.0, 2.0]), dg.tensor([3.0, 4.0]), alpha=10)
     tensor([31., 42.])
     """
+    if out is not None:
+        return write_out(add, out, (input, other), {"alpha": alpha})
     return _add(input, other) if alpha is _ONE else _add_scaled(input, other, alpha)
 
 
@@ -71,12 +74,14 @@ _sub_scaled = define(
 )
 
 
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """The difference `input - alpha * other`; RuntimeError for bool tensors.
 
     >>> dg.sub(dg.tensor([3.0, 4.0]), 1.0)
     tensor([2., 3.])
     """
+    if out is not None:
+        return write_out(sub, out, (input, other), {"alpha": alpha})
     return _sub(input, other) if alpha is _ONE else _sub_scaled(input, other, alpha)
 
 
@@ -153,12 +158,14 @@ _div_rounded = define(
 )
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Tensor:
     """The quotient, rounded towards zero (`"trunc"`) or down (`"floor"`) where asked.
 
     >>> dg.div(dg.tensor([5.0, -5.0]), 2, rounding_mode="trunc")
     tensor([ 2., -2.])
     """
+    if out is not None:
+        return write_out(div, out, (input, other), {"rounding_mode": rounding_mode})
     if rounding_mode is None:
         return true_divide(input, other)
     return _div_rounded(input, other, rounding_mode)

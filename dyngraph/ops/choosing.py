@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out, write_out
 from dyngraph.tensor import Tensor
 
 
@@ -98,6 +99,7 @@ clamp = define(
 clip = clamp
 
 
+@takes_out
 def clamp_min(input: Any, min: Any) -> Tensor:
     """Each element, or `min` where it is below.
 
@@ -107,6 +109,7 @@ def clamp_min(input: Any, min: Any) -> Tensor:
     return clamp(input, min=min)
 
 
+@takes_out
 def clamp_max(input: Any, max: Any) -> Tensor:
     """Each element, or `max` where it is above.
 
@@ -134,13 +137,15 @@ _select = define(
 )
 
 
-def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """`input` where the condition holds, `other` elsewhere; alone, the places where it does.
 
     >>> x = dg.tensor([-1.0, 2.0])
     >>> dg.where(x > 0, x, 0.0)
     tensor([0., 2.])
     """
+    if out is not None:
+        return write_out(where, out, (condition, input, other), {})
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     return _select(condition, input, other)

@@ -12,6 +12,7 @@ from jax import lax
 
 from dyngraph.kernels import same
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor
 from dyngraph.viewing import Layout, Viewing
 
@@ -152,6 +153,7 @@ _conj_physical = define(
 )
 
 
+@takes_out
 def conj_physical(input: Any) -> Tensor:
     """The complex conjugate in memory of its own; a real tensor itself.
 

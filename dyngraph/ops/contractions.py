@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from dyngraph.ops.arguments import with_parameters
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.products import same_dtype
 from dyngraph.ops.rules import transposed
 from dyngraph.tensor import Tensor, canonical_dim
@@ -230,6 +231,7 @@ _cross_operator = define(
 )
 
 
+@takes_out
 def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
     """The cross product of vectors of three along `dim`, by default the first dim of size 3.
 

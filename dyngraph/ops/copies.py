@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dyngraph.ops.diagonals import diagonal
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.parts import chunk, narrow, split, split_with_sizes, unbind, unfold
 from dyngraph.ops.permutation import permute, t, transpose
 from dyngraph.ops.placing import as_strided
@@ -26,7 +27,7 @@ def _copying(show: Callable[..., Any], doc: str) -> Callable[..., Any]:
     copy.__name__ = copy.__qualname__ = f"{show.__name__}_copy"
     copy.__module__ = __name__
     copy.__doc__ = doc
-    return copy
+    return takes_out(copy)
 
 
 def _copied(split: Callable[..., Any], doc: str) -> Callable[..., Any]:
@@ -61,6 +62,7 @@ unsafe_chunk = _copied(
 )
 
 
+@takes_out
 def alias_copy(input: Any) -> Tensor:
     """A tensor of its own with the values of `input`.
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from dyngraph.ops import permutation
 from dyngraph.ops.matrices import adjoint, diagonal_matrices, require_matrices, require_square
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor, wrap
 
 # --- QR ---------------------------------------------------------------------------------------
@@ -79,6 +80,7 @@ decompose_qr = define(
 )
 
 
+@takes_out
 def qr(input: Any, some: bool = True) -> Any:
     """Q with orthonormal columns and an upper triangular R, with A = QR.
 
@@ -154,6 +156,7 @@ householder_product = define(
 )
 
 
+@takes_out
 def orgqr(input: Any, input2: Any) -> Tensor:
     """`linalg.householder_product` under LAPACK's name.
 
@@ -250,6 +253,7 @@ class _Svd(NamedTuple):
 _Svd.__name__ = "svd"
 
 
+@takes_out
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
     """U, S and V with A = U diag(S) V^H: V, where `linalg.svd` has V^H.
 
@@ -346,6 +350,7 @@ def tolerance(matrices: Any, sizes: Any, atol: Any, rtol: Any) -> Any:
 _pinv_operator = define("linalg_pinv", _pinv, self=_pinv_rule, atol=None, rtol=None)
 
 
+@takes_out
 def pinv(
     A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dyngraph import dtypes
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.shape import clone, reshape
 from dyngraph.tensor import Tensor, canonical_dim, wrap
 from dyngraph.viewing import Viewing
@@ -114,6 +115,7 @@ diag_embed = define(
 )
 
 
+@takes_out
 def diag(input: Any, diagonal: int = 0) -> Tensor:
     """The matrix with a vector on its diagonal, or the diagonal of a matrix.
 

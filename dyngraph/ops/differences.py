@@ -11,6 +11,7 @@ from jax import lax
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.joining import cat
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor, canonical_dim
 
 
@@ -26,6 +27,7 @@ def _diff_kernel(self: Any, *, n: int, dim: int) -> Any:
 _diff = define("diff", _diff_kernel)
 
 
+@takes_out
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Each element minus the one before it along `dim`, `n` times over; bools by exclusive or.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from dyngraph import dtypes
 from dyngraph.ops.factory_arguments import check_tensor, number, place_like, place_of, read_size
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.random import drawn_dtype, next_draw
 from dyngraph.random import Generator
 from dyngraph.tensor import Tensor, wrap
@@ -49,6 +50,7 @@ def _categories(key: Any, weights: Any, count: int, replacement: bool, dtype: An
     return jax.lax.top_k(logs + noise, count)[1].astype(dtype), valid
 
 
+@takes_out
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -109,6 +111,7 @@ def _expect(valid: jax.Array, message: str) -> None:
         raise RuntimeError(message)
 
 
+@takes_out
 def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None
 ) -> Tensor:
@@ -160,6 +163,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return wrap(drawn)
 
 
+@takes_out
 def multinomial(
     input: Tensor,
     num_samples: int,

@@ -15,6 +15,7 @@ from dyngraph.ops.operator import define
 from dyngraph.random import draw_key
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
+from dyngraph.writing import run_in_place
 
 
 def dropped(values: Any, key: Any, p: Any) -> Any:
@@ -49,8 +50,8 @@ def check_probability(p: float) -> None:
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes each element with probability `p` and scales the others by 1 / (1 - p).
 
-    Without `training` it is the input itself. Draws from the default generator. Raises ValueError
-    for a `p` that is no probability.
+    Without `training` it is the input itself; `inplace` writes to it. Draws from the default
+    generator. Raises ValueError for a `p` that is no probability.
 
     >>> dg.nn.functional.dropout(dg.ones(3), 0.5, training=False)
     tensor([1., 1., 1.])
@@ -58,6 +59,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     check_probability(p)
     if not training or p == 0:
         return input
+    if inplace:
+        return run_in_place(dropout, input, p)
     return _dropout(input, draw_mask_key(), float(p))
 
 

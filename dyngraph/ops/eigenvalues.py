@@ -11,6 +11,7 @@ import numpy as np
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.matrices import adjoint, require_square
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor
 from dyngraph.tracing import Tracer
 
@@ -54,6 +55,7 @@ _decompose_symmetric = define(
 )
 
 
+@takes_out
 def eigh(A: Any, UPLO: str = "L") -> Any:
     """Eigenvalues (ascending) and orthonormal eigenvectors of symmetric or Hermitian matrices.
 
@@ -65,6 +67,7 @@ def eigh(A: Any, UPLO: str = "L") -> Any:
     return _decompose_symmetric(A, UPLO)
 
 
+@takes_out
 def eigvalsh(A: Any, UPLO: str = "L") -> Tensor:
     """The eigenvalues of symmetric or Hermitian matrices, ascending.
 
@@ -104,6 +107,7 @@ _decompose = define(
 )
 
 
+@takes_out
 def eig(A: Any) -> Any:
     """Complex eigenvalues, in no order, and eigenvectors of norm 1, of square matrices.
 
@@ -121,6 +125,7 @@ def eig(A: Any) -> Any:
     return _decompose(A)
 
 
+@takes_out
 def eigvals(A: Any) -> Tensor:
     """The complex eigenvalues of square matrices, in no order.
 

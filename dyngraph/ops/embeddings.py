@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph import dtypes
+from dyngraph import dtypes, modes
 from dyngraph.ops.host_values import array_of, on_host, outside
 from dyngraph.ops.norms import norm_of
 from dyngraph.ops.operator import define
-from dyngraph.tensor import Tensor
+from dyngraph.tensor import Tensor, wrap
 from dyngraph.tracing import Tracer
+from dyngraph.writing import assign
 
 
 def _embedding_kernel(weight: Any, indices: Any, *, padding_idx: int, by_frequency: bool) -> Any:
@@ -91,7 +92,20 @@ def embedding(
 
 def _shorten_rows(weight: Tensor, indices: Any, max_norm: float, norm_type: float) -> None:
     """Scales rows in place to at most `max_norm`: a write that is not recorded."""
-    weight._write(_shortened(weight._cell.array, array_of(indices), max_norm, ord=norm_type))
+    with modes.no_grad():
+        embedding_renorm_(weight, indices, max_norm, norm_type)
+
+
+def embedding_renorm_(input: Tensor, indices: Any, max_norm: float, norm_type: float) -> Tensor:
+    """Scales the rows at `indices` in place, to a `norm_type`-norm of at most `max_norm`.
+
+    >>> dg.embedding_renorm_(dg.tensor([[3.0, 4.0], [6.0, 8.0]]), dg.tensor([1]), 1.0, 2.0)
+    tensor([[3.0000, 4.0000],
+            [0.6000, 0.8000]])
+    """
+    places = array_of(indices)
+    made = _shortened(input._cell.array, places, float(max_norm), ord=float(norm_type))
+    return assign(input, wrap(made), "embedding_renorm_")
 
 
 @functools.partial(jax.jit, static_argnames="ord")
@@ -290,5 +304,5 @@ def _check_offsets(offsets: Tensor | None, length: int) -> int:
     return array.shape[0]
 
 
-__all__: list[str] = []  # these are functions of nn.functional
+__all__ = ["embedding_renorm_"]  # the others are functions of nn.functional
 METHODS = ()

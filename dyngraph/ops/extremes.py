@@ -18,6 +18,7 @@ from dyngraph import dtypes
 from dyngraph.ops import choosing
 from dyngraph.ops.arguments import reduced_dims, restore_dims
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import write_out
 from dyngraph.ops.rules import share_ties
 from dyngraph.tensor import Tensor, canonical_dim
 
@@ -130,6 +131,7 @@ def max(
     other: Any = None,
     axis: int | None = None,
     keepdims: bool = False,
+    out: Any = None,
 ) -> Any:
     """The largest of all elements; with `dim`, values and indices; with a tensor, `maximum`.
 
@@ -141,6 +143,10 @@ def max(
     >>> dg.max(dg.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1).indices
     tensor([1, 1])
     """
+    if out is not None:
+        return write_out(
+            max, out, (input, dim, keepdim or keepdims), {"other": other, "axis": axis}
+        )
     if other is not None or isinstance(dim, (Tensor, jax.Array, np.ndarray)):
         return choosing.maximum(input, dim if other is None else other)
     dim = axis if dim is None else dim
@@ -155,6 +161,7 @@ def min(
     other: Any = None,
     axis: int | None = None,
     keepdims: bool = False,
+    out: Any = None,
 ) -> Any:
     """The smallest of all elements; with `dim`, values and indices; with a tensor, `minimum`.
 
@@ -165,6 +172,10 @@ def min(
     >>> dg.min(dg.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=0).values
     tensor([1., 4.])
     """
+    if out is not None:
+        return write_out(
+            min, out, (input, dim, keepdim or keepdims), {"other": other, "axis": axis}
+        )
     if other is not None or isinstance(dim, (Tensor, jax.Array, np.ndarray)):
         return choosing.minimum(input, dim if other is None else other)
     dim = axis if dim is None else dim

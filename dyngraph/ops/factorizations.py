@@ -23,6 +23,7 @@ from dyngraph.ops.matrices import (
     zero_pivot,
 )
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.triangular import lu_substitution
 from dyngraph.tensor import Tensor, wrap
 
@@ -89,6 +90,7 @@ _cholesky = define(
 )
 
 
+@takes_out
 def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
     """The Cholesky factor, and `info`: 0, or the order of the first minor that is not positive.
 
@@ -107,6 +109,7 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> A
     return result
 
 
+@takes_out
 def cholesky(input: Any, upper: bool = False) -> Tensor:
     """The lower triangular L with A = L L^H; its adjoint where `upper`.
 
@@ -196,6 +199,7 @@ _lu = define(
 )
 
 
+@takes_out
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
     """L and U in one matrix, the rows swapped with each row (from 1), and `info`.
 
@@ -258,6 +262,7 @@ class _Unpacked(NamedTuple):
 _Unpacked.__name__ = "lu_unpack"
 
 
+@takes_out
 def lu_unpack(
     LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Any:
@@ -293,6 +298,7 @@ def _solve_by_lu(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bo
 _lu_solve = define("linalg_lu_solve", _solve_by_lu, pivots=None)
 
 
+@takes_out
 def lu_solve_factors(
     LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
@@ -306,6 +312,7 @@ def lu_solve_factors(
     return _lu_solve(LU, pivots, B, left, adjoint)
 
 
+@takes_out
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Tensor:
     """X with AX = B, from B and what `lu` gave of A.
 

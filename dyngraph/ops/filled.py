@@ -27,6 +27,7 @@ from dyngraph.ops.factory_arguments import (
 )
 from dyngraph.ops.literals import dtype_of_number, fit_numbers
 from dyngraph.ops.operator import UNSET
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor, wrap
 
 MAX_FILLERS = 2048
@@ -72,7 +73,7 @@ def _constant(name: str, value: int, doc: str) -> Callable[..., Tensor]:
         shape = read_size(name, sizes, size)
         return _filled(shape, value, dtype, place_of(device), requires_grad)
 
-    return titled(function, name, doc)
+    return takes_out(titled(function, name, doc))
 
 
 zeros = _constant(
@@ -99,6 +100,7 @@ ones = _constant(
 )
 
 
+@takes_out
 def empty(
     *sizes: Any,
     size: Any = UNSET,
@@ -118,6 +120,7 @@ def empty(
     return _filled(shape, 0, dtype, place_of(device), requires_grad)
 
 
+@takes_out
 def full(
     size: Any,
     fill_value: Any,
@@ -137,6 +140,7 @@ def full(
     return _full("full", shape, fill_value, dtype, place_of(device), requires_grad)
 
 
+@takes_out
 def eye(
     n: int,
     m: int | None = None,

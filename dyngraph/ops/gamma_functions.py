@@ -21,6 +21,7 @@ from dyngraph.ops.arguments import (
     widened,
 )
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.special import digamma
 from dyngraph.tensor import Tensor
 
@@ -185,6 +186,7 @@ _polygamma_of = define(
 )
 
 
+@takes_out
 def polygamma(n: Any, input: Any) -> Tensor:
     """The derivative of order `n` of `digamma`; `x.polygamma(n)` as a method.
 

@@ -15,6 +15,7 @@ import numpy as np
 from dyngraph.ops.basic_indexing import whole_slice
 from dyngraph.ops.host_values import array_of, outside, refuse_outside
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor, canonical_dim
 
 
@@ -109,6 +110,7 @@ _gather = define(
 )
 
 
+@takes_out
 def gather(input: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
     """The elements at `index` along `dim`: `out[i, j] = input[index[i, j], j]` for `dim=0`.
 
@@ -137,6 +139,7 @@ _take = define(
 )
 
 
+@takes_out
 def take(input: Tensor, index: Any) -> Tensor:
     """The elements at `index` of the input seen as one row, in the shape of `index`.
 
@@ -187,6 +190,7 @@ _take_along_dim = define(
 )
 
 
+@takes_out
 def take_along_dim(input: Tensor, indices: Any, dim: int | None = None) -> Tensor:
     """`gather` whose input and indices broadcast apart from `dim`: reads what `argsort` returns.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +19,7 @@ from dyngraph.errors import InPlaceError
 from dyngraph.ops.basic_indexing import basic_plan
 from dyngraph.ops.complexes import imag, real
 from dyngraph.ops.conversion import convert
+from dyngraph.ops.dropouts import dropout
 from dyngraph.ops.factory_arguments import read_size
 from dyngraph.ops.filled import zeros
 from dyngraph.ops.indexing import basic_items, index_put_operator, split_index
@@ -63,7 +64,9 @@ FORMS: dict[str, str] = {
     "scattering": "scatter scatter_add scatter_reduce",
     "diagonals": "tril triu",
 }
-"""The operators that have an in-place form, by the file that they are in."""
+"""The operators that have an in-place form among the methods, by the file that they are in."""
+FUNCTIONS = {"activation": "celu elu selu", "piecewise_linear": "hardtanh leaky_relu threshold"}
+"""Those whose in-place form is a function only."""
 
 
 def in_place(function: Callable[..., Any], doc: str = "") -> Callable[..., Tensor]:
@@ -75,9 +78,15 @@ def in_place(function: Callable[..., Any], doc: str = "") -> Callable[..., Tenso
 
     run.__name__ = run.__qualname__ = name
     run.__module__ = __name__
-    run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    run.__signature__ = _own_signature(function)  # type: ignore[attr-defined]
     run.__doc__ = doc or f"`{function.__name__}`, written to the tensor itself."
     return run
+
+
+def _own_signature(function: Callable[..., Any]) -> inspect.Signature:
+    signature = inspect.signature(function)
+    kept = [p for p in signature.parameters.values() if p.name not in ("inplace", "out")]
+    return signature.replace(parameters=kept)
 
 
 def _turning(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -334,7 +343,22 @@ def share_memory_(input: Tensor) -> Tensor:
     return input
 
 
-for _family, _names in FORMS.items():
+def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """`nn.functional.dropout`, written to the tensor itself."""
+    return dropout(input, p, train, inplace=True)
+
+
+def detach_(input: Tensor) -> Tensor:
+    """Takes the tensor out of its graph, as the method of this name does."""
+    return input.detach_()
+
+
+if TYPE_CHECKING:  # the forms are made below
+
+    def __getattr__(name: str) -> Callable[..., Tensor]: ...
+
+
+for _family, _names in (*FORMS.items(), *FUNCTIONS.items()):
     _module = importlib.import_module(f"dyngraph.ops.{_family}")
     for _name in _names.split():
         globals()[f"{_name}_"] = in_place(getattr(_module, _name))
@@ -369,7 +393,15 @@ def _augmented(write: Callable[..., Tensor]) -> Callable[..., Any]:
 AUGMENTED = {name: _augmented(globals()[f"{form}_"]) for name, form in _AUGMENTED.items()}
 """The in-place forms behind `+=`, `&=` and the others, by the operator's name in Python."""
 
-__all__: list[str] = []
+_PUBLIC = """
+    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_
+    asin_ asinh_ atan_ atanh_ ceil_ celu_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_
+    cos_ cosh_ deg2rad_ detach_ dropout_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_
+    gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_
+    rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_ selu_ sigmoid_ sin_ sinc_ sinh_ sqrt_
+    square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_
+"""
+__all__: list[str] = _PUBLIC.split()  # pyright: ignore[reportUnsupportedDunderAll]
 METHODS = (
     *(f"{name}_" for names in FORMS.values() for name in names.split()),
     "apply_",

@@ -17,6 +17,7 @@ from jax.scipy.linalg import block_diag as _block_diagonal
 
 from dyngraph.ops.arguments import define_variadic
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out, write_out
 from dyngraph.ops.repetition import expand, listed
 from dyngraph.ops.shape import atleast_1d, atleast_2d, atleast_3d, flatten, reshape
 from dyngraph.tensor import Tensor, canonical_dim
@@ -51,7 +52,9 @@ def _cat(*tensors: Any, dim: int) -> Any:
 _cat_all = define_variadic("cat", _cat)
 
 
-def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def cat(
+    tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None, out: Any = None
+) -> Tensor:
     """The tensors one after the other along a dim they all have.
 
     Raises RuntimeError where their other dims differ, ValueError for an empty list.
@@ -60,16 +63,20 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Ten
     tensor([[1., 1.],
             [0., 0.]])
     """
+    if out is not None:
+        return write_out(cat, out, (tensors, dim if axis is None else axis), {})
     if not len(tensors):
         raise ValueError("cat(): expected a non-empty list of Tensors")
     return _cat_all(tensors, dim if axis is None else axis)
 
 
+@takes_out
 def concat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """`cat` under another name."""
     return cat(tensors, dim, axis=axis)
 
 
+@takes_out
 def concatenate(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
     """`cat` under numpy's name."""
     return cat(tensors, dim, axis=axis)
@@ -92,7 +99,9 @@ _stack_all = define_variadic(
 )
 
 
-def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Tensor:
+def stack(
+    tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None, out: Any = None
+) -> Tensor:
     """Tensors of one shape, joined along a new dim.
 
     Raises RuntimeError where shapes differ or the list is empty.
@@ -101,11 +110,14 @@ def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> T
     tensor([[1., 3.],
             [2., 4.]])
     """
+    if out is not None:
+        return write_out(stack, out, (tensors, dim if axis is None else axis), {})
     if not len(tensors):
         raise RuntimeError("stack expects a non-empty TensorList")
     return _stack_all(tensors, dim if axis is None else axis)
 
 
+@takes_out
 def hstack(tensors: Sequence[Any]) -> Tensor:
     """Joined along the columns: dim 1, or dim 0 of vectors.
 
@@ -116,6 +128,7 @@ def hstack(tensors: Sequence[Any]) -> Tensor:
     return cat(parts, 0 if parts and parts[0].ndim == 1 else 1)
 
 
+@takes_out
 def vstack(tensors: Sequence[Any]) -> Tensor:
     """Joined along the rows; a vector counts as one row.
 
@@ -126,11 +139,13 @@ def vstack(tensors: Sequence[Any]) -> Tensor:
     return cat([atleast_2d(t) for t in tensors], 0)
 
 
+@takes_out
 def row_stack(tensors: Sequence[Any]) -> Tensor:
     """`vstack` under another name."""
     return vstack(tensors)
 
 
+@takes_out
 def dstack(tensors: Sequence[Any]) -> Tensor:
     """Joined along the third dim.
 
@@ -140,6 +155,7 @@ def dstack(tensors: Sequence[Any]) -> Tensor:
     return cat([atleast_3d(t) for t in tensors], 2)
 
 
+@takes_out
 def column_stack(tensors: Sequence[Any]) -> Tensor:
     """Joined along dim 1; a vector counts as one column.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dyngraph.ops.host_values import array_of, as_int, on_host
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor
 from dyngraph.tracing import Tracer
 
@@ -70,6 +71,7 @@ _masked_select = define(
 )
 
 
+@takes_out
 def masked_select(input: Tensor, mask: Any) -> Tensor:
     """The elements where `mask` is True, in a row; input and mask broadcast.
 

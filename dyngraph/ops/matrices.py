@@ -18,6 +18,7 @@ from dyngraph.errors import LinAlgError
 from dyngraph.ops.arguments import define_variadic, is_inexact, widened
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor
 from dyngraph.tracing import Tracer
 
@@ -182,6 +183,7 @@ _inv_ex = define(
 )
 
 
+@takes_out
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     """The inverse, and `info`: 0, or the place of the 0 on U's diagonal that makes A singular.
 
@@ -201,6 +203,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     return result
 
 
+@takes_out
 def inverse(input: Any) -> Tensor:
     """The inverse of square matrices; LinAlgError for a singular one.
 
@@ -222,6 +225,7 @@ def _matrix_power(self: Any, *, n: int) -> Any:
 _power = define("linalg_matrix_power", _matrix_power)
 
 
+@takes_out
 def matrix_power(input: Any, n: int) -> Tensor:
     """The product of `n` copies of square matrices; of the inverse's where `n` is negative.
 
@@ -270,6 +274,7 @@ def _chain(*tensors: Any) -> Any:
 _multi_dot = define_variadic("linalg_multi_dot", _chain)
 
 
+@takes_out
 def multi_dot(tensors: Any) -> Tensor:
     """The product of several matrices, in the order of multiplications that costs least.
 
@@ -283,6 +288,7 @@ def multi_dot(tensors: Any) -> Tensor:
     return _multi_dot(tensors)
 
 
+@takes_out
 def chain_matmul(*matrices: Any) -> Tensor:
     """The product of several matrices, in the order of multiplications that costs least.
 

@@ -21,6 +21,7 @@ from dyngraph.ops.arguments import (
     widened,
 )
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor
 
 
@@ -108,6 +109,7 @@ def _moment_arguments(
     return axis if dim is None else dim, correction, keepdim or keepdims
 
 
+@takes_out
 def var(
     input: Any,
     dim: Any = None,
@@ -129,6 +131,7 @@ def var(
     return _var(input, *_moment_arguments(dim, unbiased, keepdim, correction, axis, keepdims))
 
 
+@takes_out
 def std(
     input: Any,
     dim: Any = None,

@@ -20,6 +20,7 @@ from dyngraph.ops.arguments import (
     widened,
 )
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.rules import direction, share_ties
 from dyngraph.tensor import Tensor, canonical_dim
 
@@ -82,6 +83,7 @@ _sum_norm = define(
 _power_norm = define(_NORM, norm_of, self=_vector_norm_rule)
 
 
+@takes_out
 def vector_norm(
     input: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -111,6 +113,7 @@ def _nuclear_norm(self: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
 _nuclear = define("nuclear_norm", _nuclear_norm)
 
 
+@takes_out
 def norm(
     input: Any,
     p: float | str | None = "fro",
@@ -216,6 +219,7 @@ def _renorm(self: Any, maxnorm: Any, *, p: float, dim: int) -> Any:
 _renormed = define("renorm", _renorm, signature="self, p, dim, maxnorm", maxnorm=None)
 
 
+@takes_out
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
     """The input with each slice along `dim` scaled down to the p-norm `maxnorm`, where it has more.
 

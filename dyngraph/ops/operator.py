@@ -21,9 +21,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dyngraph.dispatch import write_dispatcher
+from dyngraph.dispatch_source import PARAMETERS
 from dyngraph.kernels import OperatorSpec, Rule
+from dyngraph.ops.out import OPERATORS as TAKE_OUT, write_out
 from dyngraph.viewing import Viewing
 from dyngraph.views import as_view, as_views
+from dyngraph.writing import run_in_place
 
 OPERATORS: dict[str, Callable[..., Any]] = {}
 """Every operator by name."""
@@ -44,6 +47,7 @@ def define(
     elementwise: bool = False,
     passes_on: bool = False,
     viewing: Viewing | None = None,
+    inplace: bool = False,
     doc: str = "",
     **rules: Rule | None,
 ) -> Callable[..., Any]:
@@ -54,8 +58,10 @@ def define(
     carries them. `elementwise=True` says that the output has the shape and dtype of the one input,
     which makes recording it cheaper. `passes_on=True` says that the output is the first input, so
     that no kernel runs. `viewing` makes the result a view: it says how to write back to the input.
-    `differentiable=False` is for functions without a gradient: nothing is recorded. Raises
-    TypeError for a rule that names what it can't have.
+    `differentiable=False` is for functions without a gradient: nothing is recorded. The function
+    takes `out=` where `name` is among `out.OPERATORS`: functions that call it are to take it
+    themselves. `inplace=True` gives it an argument `inplace`, which has the result written to the
+    first input. Raises TypeError for a rule that names what it can't have.
     """
     parameters = inspect.signature(function).parameters.values()
     inputs = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
@@ -75,6 +81,12 @@ def define(
     text, defaults, prologue = _public_signature(
         signature, [*inputs, *statics], [p.name for p in statics]
     )
+    if inplace:
+        given = ", ".join(p.name for p in (*inputs[1:], *statics))
+        text += ", inplace=False"
+        prologue += f"\n    if inplace:\n        return run_in_place(call, input, {given})"
+    if name in TAKE_OUT:
+        text, prologue = _taking_out(text, prologue, [p.name for p in (*inputs, *statics)])
     result_type = namedtuple(returns, outputs or ()) if returns else None
     run = write_dispatcher(
         spec,
@@ -134,9 +146,25 @@ def _public_signature(
     return text.replace("default_input", "default_self"), defaults, prologue
 
 
+def _taking_out(text: str, prologue: str, names: Sequence[str]) -> tuple[str, str]:
+    """Parameters and prologue of a function that takes `out=` too."""
+    if not any(piece.startswith("*") for piece in text.split(", ")):
+        text += ", *"
+    given = ", ".join(f"{n!r}: {n}" for n in (PARAMETERS.get(n, n) for n in names))
+    prologue += f"\n    if out is not None:\n        return write_out(call, out, (), {{{given}}})"
+    return f"{text}, out=None", prologue
+
+
 def missing(where: str, parameter: str) -> None:
     """Raises as Python does for an argument that was left out."""
     raise TypeError(f"{where}() missing 1 required positional argument: '{parameter}'")
 
 
-_NAMES = {"UNSET": UNSET, "as_view": as_view, "as_views": as_views, "missing": missing}
+_NAMES = {
+    "UNSET": UNSET,
+    "as_view": as_view,
+    "as_views": as_views,
+    "missing": missing,
+    "run_in_place": run_in_place,
+    "write_out": write_out,
+}

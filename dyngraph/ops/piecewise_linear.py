@@ -13,6 +13,7 @@ relu = define(
     lambda self: jnp.maximum(self, 0),
     self=lambda grad, result: jnp.where(result > 0, grad, 0),
     elementwise=True,
+    inplace=True,
     doc="""The positive part, with gradient 0 at 0.
 
     >>> dg.relu(dg.tensor([-1.0, 2.0]))
@@ -27,6 +28,7 @@ relu6 = define(
     node="HardtanhBackward0",
     self=lambda grad, self: jnp.where((self > 0) & (self < 6), grad, 0),
     elementwise=True,
+    inplace=True,
     doc="""The positive part, at most 6.
 
     >>> dg.nn.functional.relu6(dg.tensor([-1.0, 8.0]))
@@ -40,6 +42,7 @@ leaky_relu = define(
     lambda self, negative_slope=0.01: jnp.where(self > 0, self, negative_slope * self),
     self=lambda grad, self, negative_slope: jnp.where(self > 0, grad, negative_slope * grad),
     negative_slope=None,
+    inplace=True,
     doc="""`input` above 0, a small multiple of it below.
 
     >>> dg.nn.functional.leaky_relu(dg.tensor([-1.0, 2.0]), 0.1)
@@ -56,6 +59,7 @@ hardtanh = define(
     ),
     min_val=None,
     max_val=None,
+    inplace=True,
     doc="""`clamp` with gradient 0 at the edges.
 
     >>> dg.nn.functional.hardtanh(dg.tensor([-2.0, 0.5]))
@@ -69,6 +73,7 @@ hardsigmoid = define(
     lambda self: jnp.clip(self / 6 + 0.5, 0, 1),
     self=lambda grad, self: jnp.where((self > -3) & (self < 3), grad / 6, 0),
     elementwise=True,
+    inplace=True,
     doc="""A `sigmoid` of three straight lines.
 
     >>> dg.nn.functional.hardsigmoid(dg.tensor([0.0, 4.0]))
@@ -113,6 +118,7 @@ threshold = define(
     self=lambda grad, self, threshold: jnp.where(self > threshold, grad, 0),
     threshold=None,
     value=None,
+    inplace=True,
     doc="""The input where it is above `threshold`, and `value` where it is not.
 
     >>> dg.threshold(dg.tensor([1.0, 3.0]), 2.0, 0.0)

@@ -14,6 +14,7 @@ from jax import lax
 from jax.scipy import special
 
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import write_out
 from dyngraph.tensor import Tensor
 
 
@@ -58,7 +59,7 @@ _pow_integer = define(
 _INTEGER_POWERS = frozenset({2, 3, 4, -1, -2})
 
 
-def pow(input: Any, exponent: Any) -> Tensor:
+def pow(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
     """`input ** exponent`, element by element.
 
     At 0 the gradient is PyTorch's: `x ** 0` has gradient 0, `0 ** y` has 0 for y >= 0. Raises
@@ -67,6 +68,8 @@ def pow(input: Any, exponent: Any) -> Tensor:
     >>> dg.pow(dg.tensor([2.0, 3.0]), 2)
     tensor([4., 9.])
     """
+    if out is not None:
+        return write_out(pow, out, (input, exponent), {})
     kind = type(exponent)
     if (kind is int or kind is float) and isinstance(input, Tensor):
         if exponent in _INTEGER_POWERS and input._cell.array.dtype.kind not in "iub":

@@ -13,6 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import write_out
 from dyngraph.ops.rules import transposed
 from dyngraph.tensor import Tensor
 
@@ -246,7 +247,7 @@ vdot = define(
 )
 
 
-def matmul(input: Any, other: Any) -> Tensor:
+def matmul(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """The product that `@` is: of matrices, vectors, and batches of matrices that broadcast.
 
     (..., n, k) and (..., k, m) give (..., n, m); a vector is a row on the left and a column on the
@@ -256,6 +257,8 @@ def matmul(input: Any, other: Any) -> Tensor:
     >>> dg.matmul(dg.ones(4, 2, 3), dg.ones(3)).shape
     dyngraph.Size([4, 2])
     """
+    if out is not None:
+        return write_out(matmul, out, (input, other), {})
     try:
         m, n = input.ndim, other.ndim
     except AttributeError:

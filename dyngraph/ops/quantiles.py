@@ -11,6 +11,7 @@ from jax import lax
 
 from dyngraph.ops.extremes import selection
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.rules import share_ties
 from dyngraph.tensor import Tensor, canonical_dim
 
@@ -58,6 +59,7 @@ _median_all, _median_along = _median("median", skip_nan=False)
 _nanmedian_all, _nanmedian_along = _median("nanmedian", skip_nan=True)
 
 
+@takes_out
 def median(
     input: Any,
     dim: int | None = None,
@@ -78,6 +80,7 @@ def median(
     return _median_all(input) if dim is None else _median_along(input, dim, keepdim or keepdims)
 
 
+@takes_out
 def nanmedian(
     input: Any,
     dim: int | None = None,
@@ -135,6 +138,7 @@ def _check_fraction(q: Any) -> Any:
     return q
 
 
+@takes_out
 def quantile(
     input: Any,
     q: Any,
@@ -154,6 +158,7 @@ def quantile(
     return _quantile_of(input, _check_fraction(q), dim, keepdim, interpolation)
 
 
+@takes_out
 def nanquantile(
     input: Any,
     q: Any,
@@ -186,6 +191,7 @@ def _most_frequent(array: Any, axis: int) -> Any:
 _mode_along = selection("mode", _most_frequent)
 
 
+@takes_out
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """The most frequent value along `dim`, the smallest of several, and its last index.
 

@@ -18,6 +18,7 @@ from dyngraph import dtypes
 from dyngraph.ops.arguments import titled
 from dyngraph.ops.factory_arguments import check_tensor, place_like, place_of, read_size
 from dyngraph.ops.operator import UNSET
+from dyngraph.ops.out import takes_out
 from dyngraph.random import Generator, default_generator, fold
 from dyngraph.tensor import Tensor, wrap
 
@@ -102,7 +103,7 @@ def _drawn(name: str, sampler: Callable[..., Any], doc: str) -> Callable[..., Te
         draw = next_draw(sampler, generator, place_of(device), shape, wanted.dtype)
         return wrap(draw(), requires_grad=requires_grad)
 
-    return titled(function, name, doc)
+    return takes_out(titled(function, name, doc))
 
 
 rand = _drawn(
@@ -129,6 +130,7 @@ randn = _drawn(
 )
 
 
+@takes_out
 def randint(
     low: Any = None,
     high: Any = None,
@@ -194,6 +196,7 @@ def _draw_integers(
     return next_draw(_integers, generator, place, shape, dtype.dtype)(kind(low), kind(high))
 
 
+@takes_out
 def randperm(
     n: int,
     *,

@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from dyngraph.ops.dropouts import draw_mask_key
+from dyngraph.ops.in_place import in_place
 from dyngraph.ops.operator import define
 from dyngraph.ops.piecewise_linear import leaky_relu
 from dyngraph.tensor import Tensor
+from dyngraph.writing import run_in_place
 
 
 def _slopes(shape: Any, dtype: Any, key: Any, lower: Any, upper: Any) -> Any:
@@ -39,8 +41,8 @@ def rrelu(
 ) -> Tensor:
     """`leaky_relu` with a slope between two bounds: drawn for each element, or their mean.
 
-    It is drawn when `training`, from the default generator. Xu et al. 2015,
-    https://arxiv.org/abs/1505.00853. Raises RuntimeError for bounds in the wrong order.
+    It is drawn when `training`, from the default generator; `inplace` writes to the input. Xu et
+    al. 2015, https://arxiv.org/abs/1505.00853. Raises RuntimeError for bounds in the wrong order.
 
     >>> dg.nn.functional.rrelu(dg.tensor([-1.0, 2.0]), 0.25, 0.75)
     tensor([-0.5000,  2.0000])
@@ -49,10 +51,14 @@ def rrelu(
         raise RuntimeError(
             f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
         )
+    if inplace:
+        return run_in_place(rrelu, input, lower, upper, training)
     if not training:
         return leaky_relu(input, (lower + upper) / 2)
     return _drawn(input, draw_mask_key(), lower, upper)
 
 
-__all__: list[str] = []  # these are functions of nn.functional
+rrelu_ = in_place(rrelu)
+
+__all__ = ["rrelu_"]  # the others are functions of nn.functional
 METHODS: tuple[str, ...] = ()

@@ -21,9 +21,11 @@ from dyngraph.ops.filled import MAX_FILLERS
 from dyngraph.ops.from_data import from_values
 from dyngraph.ops.literals import fit_numbers
 from dyngraph.ops.operator import UNSET
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor, wrap
 
 
+@takes_out
 def arange(
     start: Any = UNSET,
     end: Any = UNSET,
@@ -111,6 +113,7 @@ def _line_dtype(dtype: Any, values: np.ndarray) -> dtypes.dtype:
     return default.to_complex() if values.dtype.kind == "c" else default
 
 
+@takes_out
 def linspace(
     start: Any,
     end: Any,
@@ -131,6 +134,7 @@ def linspace(
     return _from_host(values, _line_dtype(dtype, values), device, requires_grad)
 
 
+@takes_out
 def logspace(
     start: Any,
     end: Any,

@@ -24,6 +24,7 @@ from dyngraph.ops.arguments import (
     summed_dtype,
 )
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor
 
 # --- sums and products ------------------------------------------------------------------------
@@ -95,6 +96,7 @@ mean = define(
 )
 
 
+@takes_out
 def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean of the elements that are not NaN.
 

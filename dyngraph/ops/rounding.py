@@ -10,6 +10,7 @@ from dyngraph.kernels import same
 from dyngraph.ops.arithmetic import mul
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.powers import pow
 from dyngraph.ops.rules import zero_gradient
 from dyngraph.tensor import Tensor, wrap
@@ -115,6 +116,7 @@ frexp = define(
 )
 
 
+@takes_out
 def ldexp(input: Any, other: Any) -> Tensor:
     """`input * 2 ** other`: puts together what `frexp` took apart.
 

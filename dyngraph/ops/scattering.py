@@ -16,6 +16,7 @@ from dyngraph.kernels import same
 from dyngraph.ops.gathering import box, check_along, check_values, get_along, update_along
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, canonical_dim, new_tensor
 
@@ -61,6 +62,7 @@ _scatter_number = define(
 )
 
 
+@takes_out
 def scatter(
     input: Tensor,
     dim: int,
@@ -120,6 +122,7 @@ _scatter_add = define(
 )
 
 
+@takes_out
 def scatter_add(input: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """A copy of `input` with `src` added at `index` along `dim`; repeated places add up.
 
@@ -272,6 +275,7 @@ _REDUCERS = {
 }
 
 
+@takes_out
 def scatter_reduce(
     input: Tensor, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> Tensor:

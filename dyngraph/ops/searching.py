@@ -16,6 +16,7 @@ import numpy as np
 from dyngraph import dtypes
 from dyngraph.ops.host_values import array_of, as_int, from_host, on_host
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor, wrap
 
 _Histogram = namedtuple("histogram", ("hist", "bin_edges"))
@@ -23,6 +24,7 @@ _Histogram = namedtuple("histogram", ("hist", "bin_edges"))
 # --- positions of values ----------------------------------------------------------------------
 
 
+@takes_out
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where the input is not zero: one row of positions an element, (count, ndim).
 
@@ -85,6 +87,7 @@ _searchsorted = define(
 )
 
 
+@takes_out
 def searchsorted(
     sorted_sequence: Any,
     input: Any,
@@ -116,6 +119,7 @@ def searchsorted(
     )
 
 
+@takes_out
 def bucketize(
     input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
@@ -177,6 +181,7 @@ _isin = define(
 )
 
 
+@takes_out
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
@@ -227,6 +232,7 @@ def _bin_edges(where: str, values: np.ndarray, bins: int, low: float, high: floa
     return np.linspace(low, high, bins + 1, dtype=dtype)
 
 
+@takes_out
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """How many elements fall into each of `bins` equal parts of `min` to `max`.
 
@@ -241,6 +247,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
     return _histogram(input, edges, None, False, True)
 
 
+@takes_out
 def histogram(
     input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
 ) -> Any:

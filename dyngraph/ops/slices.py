@@ -11,6 +11,7 @@ import numpy as np
 from dyngraph.kernels import same
 from dyngraph.ops.host_values import array_of, outside, refuse_outside
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.scattering import scatter_reduce
 from dyngraph.tensor import Tensor, canonical_dim
 
@@ -74,6 +75,7 @@ def _refuse_rows(index: Any, dim: int, shape: Sequence[int]) -> None:
         )
 
 
+@takes_out
 def index_select(input: Tensor, dim: int, index: Any) -> Tensor:
     """The slices at `index`, a vector, along `dim`; slices named twice add up in the gradient.
 
@@ -129,6 +131,7 @@ _index_add = define(
 )
 
 
+@takes_out
 def index_add(input: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
     """A copy of `input` with `alpha * source` added to the slices at `index` along `dim`.
 
@@ -207,6 +210,7 @@ _index_copy = define(
 )
 
 
+@takes_out
 def index_copy(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """A copy of `input` with the slices at `index` along `dim` replaced by those of `source`.
 
@@ -226,6 +230,7 @@ def index_copy(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     return _index_copy(input, index, source, dim)
 
 
+@takes_out
 def index_reduce(
     input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Tensor:

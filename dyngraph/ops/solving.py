@@ -19,6 +19,7 @@ from dyngraph.ops.matrices import (
     zero_pivot,
 )
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.triangular import lu_substitution
 from dyngraph.tensor import Tensor, wrap
 
@@ -75,6 +76,7 @@ _solve_ex = define(
 )
 
 
+@takes_out
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
     """The solution as `solve` has it, and `info`: 0, or where U's diagonal is 0 (A is singular).
 
@@ -91,6 +93,7 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
     return result
 
 
+@takes_out
 def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:
     """X with AX = B, or XA = B where not `left`; LinAlgError where A is singular.
 

@@ -12,6 +12,7 @@ from dyngraph import dtypes
 from dyngraph.ops.gathering import get_along, zeros_along
 from dyngraph.ops.host_values import as_int, from_host, on_host
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor, canonical_dim
 
 
@@ -72,6 +73,7 @@ _sorted = define(
 )
 
 
+@takes_out
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The values in order along `dim`, and where they stood: a named tuple (values, indices).
 
@@ -94,6 +96,7 @@ _argsort = define(
 )
 
 
+@takes_out
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The positions that sort the input along `dim`; equal values keep their order.
 
@@ -179,6 +182,7 @@ kthvalue = define(
 )
 
 
+@takes_out
 def msort(input: Tensor) -> Tensor:
     """The values in ascending order along the first dim.
 

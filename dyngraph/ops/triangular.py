@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from dyngraph.ops import permutation, shape
 from dyngraph.ops.matrices import adjoint, require_matrices, require_square, same_batch
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor
 
 
@@ -79,6 +80,7 @@ _triangular = define(
 )
 
 
+@takes_out
 def solve_triangular(
     A: Any,
     B: Any,
@@ -97,6 +99,7 @@ def solve_triangular(
     return _triangular(A, B, upper, left, unitriangular)
 
 
+@takes_out
 def triangular_solve(
     b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:

@@ -165,3 +165,78 @@ def test_out_may_be_one_of_the_arguments() -> None:
 def test_out_that_is_no_tensor_is_refused() -> None:
     with pytest.raises(TypeError, match="out"):
         dg.add(dg.ones(2), 1.0, out=[0.0, 0.0])  # pyright: ignore
+
+
+def test_out_does_not_go_with_tangents() -> None:
+    with dg.autograd.forward_ad.dual_level():
+        x = dg.autograd.forward_ad.make_dual(dg.ones(2), dg.ones(2))
+        with pytest.raises(RuntimeError, match="Trying to use forward AD with add"):
+            dg.add(x, 1.0, out=dg.empty(2))
+
+
+def test_function_without_a_gradient_takes_out_while_recording() -> None:
+    out = dg.empty(2)
+    dg.gt(leaf(1.0, 3.0), 2.0, out=out)
+    assert_values(out, [0, 1])
+
+
+def test_view_made_under_no_grad_may_be_given() -> None:
+    y = leaf(1.0, 2.0) * 2
+    with dg.no_grad():
+        view = y[:1]
+        dg.add(dg.ones(1), 1.0, out=view)
+    assert_values(y, [2, 4])
+
+
+def test_resize_of_a_view_writes_into_its_base() -> None:
+    base = dg.zeros(4)
+    with pytest.warns(UserWarning, match="was resized"):
+        dg.add(dg.ones(2), 1.0, out=base[1:])
+    assert_values(base, [0, 2, 2, 0])
+
+
+def test_resize_and_write_raise_the_version_by_one() -> None:
+    out = dg.empty(0)
+    dg.add(dg.ones(2), 1.0, out=out)
+    assert out._version == 1
+
+
+def test_leaf_is_resized_under_no_grad() -> None:
+    out = leaf(1.0, 2.0, 3.0)
+    with dg.no_grad(), pytest.warns(UserWarning, match="was resized"):
+        dg.add(dg.ones(2), 1.0, out=out)
+    assert out.requires_grad
+    assert_values(out, [2, 2])
+
+
+@pytest.mark.parametrize("dtype", [dg.int32, dg.float16])
+def test_made_tensor_has_the_dtype_of_out(dtype: dg.dtype) -> None:
+    out = dg.empty(2, dtype=dtype)
+    dg.ones(2, out=out)
+    assert out.dtype == dtype and out.tolist() == [1, 1]
+
+
+def test_dtype_that_out_does_not_have_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="does not match dtype of out parameter"):
+        dg.zeros(2, out=dg.empty(2), dtype=dg.int32)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: dg.add(dg.ones(2), 1.0, out=(dg.empty(2),)),
+        lambda: dg.max(dg.ones(2, 2), 1, out=dg.empty(2)),
+        lambda: dg.max(dg.ones(2, 2), 1, out=(dg.empty(2),)),
+    ],
+    ids=["tuple for one", "one for several", "too few"],
+)
+def test_out_of_another_number_is_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(TypeError, match="argument 'out' must be"):
+        call()
+
+
+def test_one_of_several_that_is_refused_leaves_all_unwritten() -> None:
+    values, indices = dg.zeros(2), dg.tensor([False, False])
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        dg.max(dg.ones(2, 2), 1, out=(values, indices))
+    assert_values(values, [0, 0])
