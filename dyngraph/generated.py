@@ -120,6 +120,8 @@ def stub() -> str:
             lines += ["    @property", f"    def {name}(self) -> {returned}: ..."]
             if member.fset is not None:
                 lines += [f"    @{name}.setter", f"    def {name}(self, value: Any) -> None: ..."]
+            if member.fdel is not None:
+                lines += [f"    @{name}.deleter", f"    def {name}(self) -> None: ..."]
         else:
             lines.append(f"    def {name}({_parameters(member)}) -> {_returned(member)}: ...")
     return "\n".join(lines) + "\n"

@@ -13,6 +13,7 @@ from dyngraph import backward as _backward
 from dyngraph.dispatch import write_dispatcher
 from dyngraph.ops import (
     arithmetic,
+    assignment,
     comparison,
     in_place,
     indexing,
@@ -36,7 +37,7 @@ FAMILIES = """
     decompositions fourier convolution pooling max_pooling resampling patches
     margin_losses sequence_losses cells masked_reductions masked_moments
     conversion from_data filled ranges random distributions
-    memory in_place random_in_place random_slopes
+    memory assignment in_place random_in_place random_slopes
 """.split()
 
 
@@ -95,7 +96,7 @@ def bind_python_operators() -> None:
         "__invert__": comparison.bitwise_not,
         "__round__": _rounded,
         "__getitem__": indexing.getitem,
-        "__setitem__": in_place.setitem,
+        "__setitem__": assignment.setitem,
         "__contains__": reduction.contains,
     }
     for name, function in special.items():

@@ -41,7 +41,8 @@ READING_ORDER = """
     ops.margin_losses ops.sequence_losses ops.cells ops.masked_reductions
     ops.masked_moments
     ops.literals ops.conversion ops.factory_arguments ops.from_data ops.filled ops.ranges
-    ops.random ops.distributions ops.memory ops.in_place ops.random_in_place ops.random_slopes ops
+    ops.random ops.distributions ops.memory ops.assignment ops.in_place ops.random_in_place
+    ops.random_slopes ops
     backward methods
     numpy linalg fft special masked autograd
     compiled func utils

@@ -13,28 +13,22 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph import dtypes
-from dyngraph.dispatch import OPERANDS, lift
+from dyngraph.dispatch import OPERANDS
 from dyngraph.errors import InPlaceError
-from dyngraph.ops.basic_indexing import basic_plan
-from dyngraph.ops.complexes import imag, real
 from dyngraph.ops.conversion import convert
 from dyngraph.ops.dropouts import dropout
 from dyngraph.ops.factory_arguments import read_size
 from dyngraph.ops.filled import zeros
-from dyngraph.ops.indexing import basic_items, index_put_operator, split_index
 from dyngraph.ops.joining import cat
-from dyngraph.ops.masks import masked_fill
 from dyngraph.ops.operator import UNSET
 from dyngraph.ops.permutation import swapaxes, swapdims, t, transpose
 from dyngraph.ops.placing import as_strided, fill
 from dyngraph.ops.repetition import expand
 from dyngraph.ops.shape import squeeze, unsqueeze
 from dyngraph.storage import Storage
-from dyngraph.tensor import Tensor, new_tensor, wrap
+from dyngraph.tensor import Tensor, wrap
 from dyngraph.viewing import contiguous_stride
-from dyngraph.views import lazy_view
-from dyngraph.writing import assign, assign_part, overwritten, snapshot, turn
+from dyngraph.writing import assign, overwritten, snapshot, turn
 
 FORMS: dict[str, str] = {
     "arithmetic": "abs absolute add addcdiv addcmul copysign div divide floor_divide fmod gcd "
@@ -153,99 +147,6 @@ def zero_(input: Tensor) -> Tensor:
     return fill_(input, 0)
 
 
-def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Writes a number to the main diagonal; with `wrap` the diagonal of a tall matrix starts again.
-
-    Raises RuntimeError for tensors of fewer than two dims, and of more where the dims differ.
-
-    >>> dg.zeros(2, 2).fill_diagonal_(1.0)
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-    shape = tuple(input.shape)
-    if len(shape) < 2:
-        raise RuntimeError("dimensions must larger than 1")
-    if len(shape) > 2 and len(set(shape)) > 1:
-        raise RuntimeError("all dimensions of input must be of equal length")
-    step = sum(contiguous_stride(shape))
-    places = np.arange(0, int(np.prod(shape)), step)
-    if len(shape) == 2 and not wrap:
-        places = places[: min(shape)]
-    rows = np.unravel_index(places, shape)
-    setitem(input, tuple(rows), fill_value)
-    return input
-
-
-def setitem(input: Tensor, index: Any, value: Any) -> None:
-    """`input[index] = value`: a number, or what broadcasts to `input[index]`, cast to its dtype.
-
-    Index arrays and masks may stand beside ints, slices, None and Ellipsis. Raises IndexError for
-    an index out of bounds, RuntimeError for a value that does not fit.
-
-    >>> x = dg.zeros(2, 3)
-    >>> x[0, 1:] = dg.tensor([1.0, 2.0])
-    >>> x[x == 0] = -1
-    >>> x
-    tensor([[-1.,  1.,  2.],
-            [-1., -1., -1.]])
-    """
-    if not isinstance(value, Tensor):
-        if isinstance(value, (list, tuple, str)) or value is None:
-            raise TypeError(
-                f"can't assign a {type(value).__name__} to a tensor of {input.dtype}. Make it a "
-                "tensor by dg.tensor(...)."
-            )
-        value = new_tensor(Storage(lift(value, "__setitem__", "value")))
-    elif value.ndim and value.device != input.device:
-        value = convert(value, None, input.device)
-    items = basic_items(index)
-    if items is None:
-        _put_at(input, index if type(index) is tuple else (index,), value)
-        return
-    run, arguments = basic_plan(input._cell.array.shape, items)
-    assign_part(lazy_view(input, _step(run, arguments)), value)
-
-
-def _step(run: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """The step of a view that `run` would show with these arguments."""
-    count = len(run.spec.inputs) - 1  # type: ignore[attr-defined]
-    others = tuple(a._cell.array for a in arguments[:count])
-    return run.table.find(arguments[count:]), others  # type: ignore[attr-defined]
-
-
-def _is_mask_of(input: Tensor, item: Any) -> bool:
-    return (
-        isinstance(item, Tensor)
-        and item.dtype == dtypes.bool
-        and item.ndim > 0
-        and item.shape == input.shape
-    )
-
-
-def _put_at(input: Tensor, index: tuple[Any, ...], value: Tensor) -> None:
-    """Writes at an index with arrays or masks in it."""
-    (first, *more) = index
-    if not more and not value.ndim and _is_mask_of(input, first):
-        assign(input, masked_fill(snapshot(input), first, value), "index_put_")
-        return
-    if first is False:
-        return
-    shape = input._cell.array.shape
-    basic, arrays, dims = split_index(shape, index)
-    part = input
-    if basic is not None:
-        run, arguments = basic_plan(shape, basic)
-        if not arrays:
-            assign_part(lazy_view(input, _step(run, arguments)), value)
-            return
-        part = run(input, *arguments)
-    if not arrays:
-        assign(input, overwritten(snapshot(input), value), "copy_")
-        return
-    put = index_put_operator(len(arrays), accumulate=False)
-    assign(part, put(snapshot(part), value, *arrays, dims), "index_put_")
-
-
 # --- memory of another size -------------------------------------------------------------------
 
 
@@ -330,14 +231,6 @@ def _mapped(
     return assign(input, made, name)
 
 
-def _set_real(input: Tensor, value: Any) -> None:
-    setitem(real(input), ..., value)
-
-
-def _set_imag(input: Tensor, value: Any) -> None:
-    setitem(imag(input), ..., value)
-
-
 def share_memory_(input: Tensor) -> Tensor:
     """The tensor itself: processes do not share JAX's arrays."""
     return input
@@ -401,14 +294,13 @@ _PUBLIC = """
     rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_ selu_ sigmoid_ sin_ sinc_ sinh_ sqrt_
     square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_
 """
-__all__: list[str] = _PUBLIC.split()  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [*_PUBLIC.split()]  # pyright: ignore[reportUnsupportedDunderAll]
 METHODS = (
     *(f"{name}_" for names in FORMS.values() for name in names.split()),
     "apply_",
     "as_strided_",
     "copy_",
     "fill_",
-    "fill_diagonal_",
     "map2_",
     "map_",
     "resize_",
@@ -423,5 +315,3 @@ METHODS = (
     "zero_",
 )
 """The methods of Tensor that this file has."""
-PROPERTIES = {"real": (real, _set_real), "imag": (imag, _set_imag)}
-"""The properties of Tensor that can be assigned to."""

@@ -15,6 +15,7 @@ from dyngraph import modes
 from dyngraph.errors import InPlaceError
 from dyngraph.tangents import are_carried, tangent_of
 from dyngraph.tensor import Tensor
+from dyngraph.views import counter_of
 from dyngraph.writing import assign, check_out
 
 OPERATORS = frozenset(
@@ -136,8 +137,7 @@ def _resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
     finally:
         tensor._edge = edge
     if version is not None:
-        view = tensor._view
-        root, family = (tensor._cell, None) if view is None else (view.root, view.family)
+        root, family = counter_of(tensor)
         root.set_version(version, family)
 
 

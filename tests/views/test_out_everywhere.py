@@ -112,7 +112,8 @@ def takes_out(function: Any) -> bool:
 
 
 def names_of(namespace: str) -> list[str]:
-    return [f"{namespace}.{name}" for name in function_of(namespace).__all__]
+    module: Any = function_of(namespace)
+    return [f"{namespace}.{name}" for name in module.__all__]
 
 
 def samples() -> dict[str, tuple[Callable[..., Any], Sample]]:
