@@ -400,7 +400,7 @@ _PUBLIC = """
     rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_ selu_ sigmoid_ sin_ sinc_ sinh_ sqrt_
     square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_
 """
-__all__: list[str] = _PUBLIC.split()  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = _PUBLIC.split()  # pyright: ignore[reportUnsupportedDunderAll]
 METHODS = (
     *(f"{name}_" for names in FORMS.values() for name in names.split()),
     "apply_",
