@@ -98,7 +98,7 @@ CALLS: dict[str, Sample] = {
 }
 
 
-def function_of(name: str) -> Callable[..., Any]:
+def function_of(name: str) -> Any:
     found: Any = dg
     for part in name.split("."):
         found = getattr(found, part)
