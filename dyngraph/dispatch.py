@@ -144,9 +144,15 @@ def recover(error: Exception, call: Callable[..., Any], spec: OperatorSpec, give
         f"{n}: {v.dtype.name}{list(v.shape)}" if isinstance(v, Tensor) else f"{n}={v!r}"
         for n, v in given.items()
     ]
-    notes = [n for n in getattr(error, "__notes__", ()) if "JAX has removed" not in n]
-    error.__notes__ = [*notes, f"This happened in {spec.name}({', '.join(shown)})."]
-    raise error.with_traceback(None) from None
+    name = "getitem" if spec.name.startswith("getitem_") else spec.name
+    raise plain(error, f"This happened in {name}({', '.join(shown)}).") from None
+
+
+def plain(error: Exception, *notes: str) -> Exception:
+    """An error of a kernel without what JAX says of its own frames, and with other notes."""
+    own = [n for n in getattr(error, "__notes__", ()) if "JAX has removed" not in n]
+    error.__notes__ = [*own, *notes]
+    return error.with_traceback(None)
 
 
 def _broadcast_error(tensors: Mapping[str, Tensor], message: str) -> RuntimeError:

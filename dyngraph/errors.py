@@ -118,7 +118,8 @@ class InPlaceError(RuntimeError):
         """The result is larger than the tensor."""
         return cls(
             f"output with shape {list(own)} doesn't match the broadcast shape {list(result)}: "
-            f"{where}() in place can't change the shape. Use {where.rstrip('_')}()."
+            f"{where}() in place can't change the shape. Use the out-of-place operator, or reshape "
+            "the other tensor."
         )
 
     @classmethod

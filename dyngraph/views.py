@@ -15,7 +15,7 @@ from typing import Any
 import jax
 
 from dyngraph import modes
-from dyngraph.dispatch import define_dispatcher
+from dyngraph.dispatch import define_dispatcher, plain
 from dyngraph.errors import InPlaceError
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
 from dyngraph.storage import Storage
@@ -78,7 +78,10 @@ class View:
         array = value
         if self.path:
             kernel, places = kernel_through(copy_slices, self.path)
-            array = kernel.forward(self.root.array, value, *places)
+            try:
+                array = kernel.forward(self.root.array, value, *places)
+            except RuntimeError as error:
+                raise plain(error) from None
         self.root.write(array, self.family)
 
     def update(self, tensor: Tensor) -> None:

@@ -28,7 +28,15 @@ def array_of(value: Any) -> Any:
     """The jax or numpy array behind a tensor, array, list or number."""
     if isinstance(value, Tensor):
         return value._cell.array
-    return value if isinstance(value, (jax.Array, np.ndarray)) else np.asarray(value)
+    if isinstance(value, (jax.Array, np.ndarray)):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind in "OSU":
+        raise TypeError(
+            f"expected Tensor, an array or numbers, got {value!r} ({type(value).__name__}). Make "
+            "one by dg.tensor(...)."
+        )
+    return array
 
 
 def outside(index: Any, low: int, high: int) -> int | None:
