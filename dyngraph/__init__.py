@@ -254,6 +254,15 @@ from dyngraph.ops.distributions import (
     normal as normal,
     poisson as poisson,
 )
+from dyngraph.ops.dropout_forms import (
+    alpha_dropout as alpha_dropout,
+    alpha_dropout_ as alpha_dropout_,
+    dropout as dropout,
+    feature_alpha_dropout as feature_alpha_dropout,
+    feature_alpha_dropout_ as feature_alpha_dropout_,
+    feature_dropout as feature_dropout,
+    feature_dropout_ as feature_dropout_,
+)
 from dyngraph.ops.embeddings import (
     embedding_renorm_ as embedding_renorm_,
 )
@@ -396,6 +405,13 @@ from dyngraph.ops.joining import (
     stack as stack,
     vstack as vstack,
 )
+from dyngraph.ops.layouts import (
+    empty_strided as empty_strided,
+    is_distributed as is_distributed,
+    is_same_size as is_same_size,
+    layout as layout,
+    strided as strided,
+)
 from dyngraph.ops.masks import (
     masked_fill as masked_fill,
     masked_scatter as masked_scatter,
@@ -412,6 +428,7 @@ from dyngraph.ops.matrices import (
 )
 from dyngraph.ops.max_pooling import (
     max_pool1d as max_pool1d,
+    max_pool1d_with_indices as max_pool1d_with_indices,
     max_pool2d as max_pool2d,
     max_pool3d as max_pool3d,
 )
@@ -511,6 +528,7 @@ from dyngraph.ops.powers import (
 from dyngraph.ops.products import (
     bmm as bmm,
     dot as dot,
+    ger as ger,
     inner as inner,
     matmul as matmul,
     mm as mm,
@@ -596,6 +614,7 @@ from dyngraph.ops.searching import (
     histogram as histogram,
     isin as isin,
     nonzero as nonzero,
+    nonzero_static as nonzero_static,
     searchsorted as searchsorted,
 )
 from dyngraph.ops.shape import (
@@ -629,6 +648,7 @@ from dyngraph.ops.sorting import (
     sort as sort,
     topk as topk,
     unique as unique,
+    unique_consecutive as unique_consecutive,
 )
 from dyngraph.ops.special import (
     digamma as digamma,
@@ -712,6 +732,8 @@ __all__ = [
     "alias_copy",
     "all",
     "allclose",
+    "alpha_dropout",
+    "alpha_dropout_",
     "amax",
     "amin",
     "aminmax",
@@ -849,6 +871,7 @@ __all__ = [
     "divide",
     "dot",
     "double",
+    "dropout",
     "dropout_",
     "dsplit",
     "dstack",
@@ -858,6 +881,7 @@ __all__ = [
     "embedding_renorm_",
     "empty",
     "empty_like",
+    "empty_strided",
     "enable_grad",
     "eq",
     "equal",
@@ -874,6 +898,10 @@ __all__ = [
     "expm1",
     "expm1_",
     "eye",
+    "feature_alpha_dropout",
+    "feature_alpha_dropout_",
+    "feature_dropout",
+    "feature_dropout_",
     "fill",
     "fill_",
     "finfo",
@@ -906,6 +934,7 @@ __all__ = [
     "gcd_",
     "ge",
     "geqrf",
+    "ger",
     "get_default_dtype",
     "get_rng_state",
     "gradient",
@@ -950,12 +979,14 @@ __all__ = [
     "inverse",
     "is_complex",
     "is_conj",
+    "is_distributed",
     "is_floating_point",
     "is_grad_enabled",
     "is_inference",
     "is_inference_mode_enabled",
     "is_neg",
     "is_nonzero",
+    "is_same_size",
     "is_tensor",
     "isclose",
     "isfinite",
@@ -969,6 +1000,7 @@ __all__ = [
     "kron",
     "kthvalue",
     "layer_norm",
+    "layout",
     "lcm",
     "lcm_",
     "ldexp",
@@ -1015,6 +1047,7 @@ __all__ = [
     "matrix_power",
     "max",
     "max_pool1d",
+    "max_pool1d_with_indices",
     "max_pool2d",
     "max_pool3d",
     "maximum",
@@ -1053,6 +1086,7 @@ __all__ = [
     "nextafter",
     "no_grad",
     "nonzero",
+    "nonzero_static",
     "norm",
     "normal",
     "not_equal",
@@ -1159,6 +1193,7 @@ __all__ = [
     "std",
     "std_mean",
     "stft",
+    "strided",
     "sub",
     "subtract",
     "sum",
@@ -1202,6 +1237,7 @@ __all__ = [
     "unflatten",
     "unfold_copy",
     "unique",
+    "unique_consecutive",
     "unsafe_chunk",
     "unsafe_split",
     "unsafe_split_with_sizes",

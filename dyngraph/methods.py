@@ -14,6 +14,7 @@ from dyngraph.dispatch import write_dispatcher
 from dyngraph.ops import (
     arithmetic,
     assignment,
+    choosing,
     comparison,
     in_place,
     indexing,
@@ -38,6 +39,7 @@ FAMILIES = """
     margin_losses sequence_losses cells masked_reductions masked_moments
     conversion from_data filled ranges random distributions
     memory assignment in_place random_in_place random_slopes
+    dropout_forms channel_dropouts gumbel fractional_pooling layouts
 """.split()
 
 
@@ -135,6 +137,17 @@ def backward(
     _backward.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
+def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """The elements where `condition` holds, and those of `other` elsewhere.
+
+    >>> x = dg.tensor([-1.0, 2.0])
+    >>> x.where(x > 0, 0.0)
+    tensor([0., 2.])
+    """
+    return choosing.where(condition, self, other)
+
+
 bind_operators()
 bind_python_operators()
 Tensor.backward = backward  # type: ignore[attr-defined]
+Tensor.where = where  # type: ignore[attr-defined]

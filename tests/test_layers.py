@@ -42,7 +42,8 @@ READING_ORDER = """
     ops.masked_moments
     ops.literals ops.conversion ops.factory_arguments ops.from_data ops.filled ops.ranges
     ops.random ops.distributions ops.memory ops.assignment ops.in_place ops.random_in_place
-    ops.random_slopes ops
+    ops.random_slopes ops.dropout_forms ops.channel_dropouts ops.gumbel
+    ops.fractional_pooling ops.layouts ops
     backward methods
     numpy linalg fft special masked autograd
     compiled func utils

@@ -44,6 +44,13 @@ from dyngraph.ops.attention import (
     multi_head_attention_forward,
     scaled_dot_product_attention,
 )
+from dyngraph.ops.channel_dropouts import (
+    alpha_dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+)
 from dyngraph.ops.channel_normalization import (
     batch_norm,
     group_norm,
@@ -72,6 +79,15 @@ from dyngraph.ops.embeddings import (
     embedding,
     embedding_bag,
     one_hot,
+)
+from dyngraph.ops.fractional_pooling import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
+from dyngraph.ops.gumbel import (
+    gumbel_softmax,
 )
 from dyngraph.ops.in_place import (
     celu_,
@@ -116,11 +132,17 @@ from dyngraph.ops.margin_losses import (
 )
 from dyngraph.ops.max_pooling import (
     adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
     adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
     adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
     max_pool1d,
+    max_pool1d_with_indices,
     max_pool2d,
+    max_pool2d_with_indices,
     max_pool3d,
+    max_pool3d_with_indices,
 )
 from dyngraph.ops.norm_pooling import (
     lp_pool1d,
@@ -195,9 +217,13 @@ __all__ = [
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "affine_grid",
+    "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
@@ -221,16 +247,25 @@ __all__ = [
     "ctc_loss",
     "dot_product_attention",
     "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
     "elu",
     "elu_",
     "embedding",
     "embedding_bag",
+    "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "gelu",
     "glu",
     "grid_sample",
     "group_norm",
+    "gumbel_softmax",
     "hard_sigmoid",
     "hard_silu",
     "hard_swish",
@@ -263,8 +298,11 @@ __all__ = [
     "lp_pool3d",
     "margin_ranking_loss",
     "max_pool1d",
+    "max_pool1d_with_indices",
     "max_pool2d",
+    "max_pool2d_with_indices",
     "max_pool3d",
+    "max_pool3d_with_indices",
     "max_unpool1d",
     "max_unpool2d",
     "max_unpool3d",

@@ -109,8 +109,9 @@ def _define_maximum(count: int) -> tuple[Callable[..., Any], Callable[..., Any]]
     )
 
 
-def _max_pool(count: int, doc: str) -> Callable[..., Any]:
-    maxima, with_indices = _define_maximum(count)
+def _max_pool(count: int, doc: str, doc_with_indices: str) -> tuple[Callable[..., Any], ...]:
+    """The function that gives the maxima, and the one that gives their positions too."""
+    maxima, positions = _define_maximum(count)
 
     def function(
         input: Tensor,
@@ -121,13 +122,27 @@ def _max_pool(count: int, doc: str) -> Callable[..., Any]:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        run = with_indices if return_indices else maxima
+        run = positions if return_indices else maxima
         return run(input, kernel_size, stride, padding, dilation, bool(ceil_mode))
 
-    return titled(function, f"max_pool{count}d", doc)
+    def with_indices(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        return positions(input, kernel_size, stride, padding, dilation, bool(ceil_mode))
+
+    return (
+        titled(function, f"max_pool{count}d", doc),
+        titled(with_indices, f"max_pool{count}d_with_indices", doc_with_indices),
+    )
 
 
-max_pool1d = _max_pool(
+max_pool1d, max_pool1d_with_indices = _max_pool(
     1,
     """The largest element of each window of the last dim; windows follow each other by `stride`.
 
@@ -137,23 +152,38 @@ max_pool1d = _max_pool(
     >>> dg.nn.functional.max_pool1d(dg.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[3., 2.]])
     """,
+    """The maxima and their positions: `max_pool1d` with `return_indices`.
+
+    >>> dg.nn.functional.max_pool1d_with_indices(dg.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    (tensor([[3., 2.]]), tensor([[1, 2]]))
+    """,
 )
 
-max_pool2d = _max_pool(
+max_pool2d, max_pool2d_with_indices = _max_pool(
     2,
     """The largest element of each window of the last two dims; as `max_pool1d`.
 
     >>> dg.nn.functional.max_pool2d(dg.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 2)
     tensor([[[3.]]])
     """,
+    """The maxima and their positions: `max_pool2d` with `return_indices`.
+
+    >>> dg.nn.functional.max_pool2d_with_indices(dg.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 2)
+    (tensor([[[3.]]]), tensor([[[1]]]))
+    """,
 )
 
-max_pool3d = _max_pool(
+max_pool3d, max_pool3d_with_indices = _max_pool(
     3,
     """The largest element of each window of the last three dims; as `max_pool1d`.
 
     >>> dg.nn.functional.max_pool3d(dg.arange(8.0).reshape(1, 2, 2, 2), 2).flatten()
     tensor([7.])
+    """,
+    """The maxima and their positions: `max_pool3d` with `return_indices`.
+
+    >>> dg.nn.functional.max_pool3d_with_indices(dg.arange(8.0).reshape(1, 2, 2, 2), 2)
+    (tensor([[[[7.]]]]), tensor([[[[7]]]]))
     """,
 )
 
@@ -175,44 +205,69 @@ def _define_adaptive_maximum(count: int) -> Callable[..., Any]:
     return define(where, maxima, outputs=("result", "indices"))
 
 
-def _adaptive_max_pool(count: int, doc: str) -> Callable[..., Any]:
+def _adaptive_max_pool(
+    count: int, doc: str, doc_with_indices: str
+) -> tuple[Callable[..., Any], ...]:
     maxima = _define_adaptive_maximum(count)
 
     def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         values, indices = maxima(input, output_size)
         return (values, indices) if return_indices else values
 
-    return titled(function, f"adaptive_max_pool{count}d", doc)
+    def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        return maxima(input, output_size)
+
+    return (
+        titled(function, f"adaptive_max_pool{count}d", doc),
+        titled(with_indices, f"adaptive_max_pool{count}d_with_indices", doc_with_indices),
+    )
 
 
-adaptive_max_pool1d = _adaptive_max_pool(
+adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max_pool(
     1,
     """Maxima of windows chosen so that the last dim gets `output_size`.
 
     >>> dg.nn.functional.adaptive_max_pool1d(dg.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[3., 2.]])
     """,
+    """The maxima and their positions: `adaptive_max_pool1d` with `return_indices`.
+
+    >>> dg.nn.functional.adaptive_max_pool1d_with_indices(dg.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    (tensor([[3., 2.]]), tensor([[1, 2]]))
+    """,
 )
 
-adaptive_max_pool2d = _adaptive_max_pool(
+adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_pool(
     2,
     """Maxima of windows chosen so that the last two dims get `output_size`; None keeps a size.
 
     >>> dg.nn.functional.adaptive_max_pool2d(dg.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 1)
     tensor([[[3.]]])
     """,
+    """The maxima and their positions: `adaptive_max_pool2d` with `return_indices`.
+
+    >>> x = dg.tensor([[[1.0, 3.0], [2.0, 0.0]]])
+    >>> dg.nn.functional.adaptive_max_pool2d_with_indices(x, 1)
+    (tensor([[[3.]]]), tensor([[[1]]]))
+    """,
 )
 
-adaptive_max_pool3d = _adaptive_max_pool(
+adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_pool(
     3,
     """Maxima of windows chosen so that the last three dims get `output_size`.
 
     >>> dg.nn.functional.adaptive_max_pool3d(dg.arange(8.0).reshape(1, 2, 2, 2), 1).flatten()
     tensor([7.])
     """,
+    """The maxima and their positions: `adaptive_max_pool3d` with `return_indices`.
+
+    >>> x = dg.arange(8.0).reshape(1, 2, 2, 2)
+    >>> dg.nn.functional.adaptive_max_pool3d_with_indices(x, 1)
+    (tensor([[[[7.]]]]), tensor([[[[7]]]]))
+    """,
 )
 
 
-__all__ = ["max_pool1d", "max_pool2d", "max_pool3d"]
+__all__ = ["max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d"]
 METHODS: tuple[str, ...] = ()
 """The functions of this file that are methods of Tensor too."""

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from dyngraph.ops.operator import define
-from dyngraph.ops.out import write_out
+from dyngraph.ops.out import takes_out, write_out
 from dyngraph.ops.rules import transposed
 from dyngraph.tensor import Tensor
 
@@ -331,9 +331,21 @@ outer = define(
 )
 
 
+@takes_out
+def ger(input: Tensor, vec2: Tensor) -> Tensor:
+    """`outer`, by the name that BLAS has for it.
+
+    >>> dg.ger(dg.tensor([1.0, 2.0]), dg.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    return outer(input, vec2)
+
+
 __all__ = [
     "bmm",
     "dot",
+    "ger",
     "inner",
     "matmul",
     "mm",

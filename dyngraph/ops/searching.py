@@ -51,6 +51,40 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
+def _nonzero_static(self: Any, *, size: int, fill_value: int) -> Any:
+    if size < 0:
+        raise RuntimeError(
+            f"nonzero_static: 'size' must be a non-negative integer, got {size}. Pass the number "
+            "of rows of the result."
+        )
+    if self.ndim == 0:
+        return jnp.zeros((size, 0), dtypes.default_int().dtype)
+    found = jnp.argwhere(self, size=size, fill_value=fill_value)
+    return found.astype(dtypes.default_int().dtype)
+
+
+_first_nonzero = define(
+    "nonzero_static",
+    _nonzero_static,
+    signature="self, size, fill_value",
+    differentiable=False,
+)
+
+
+@takes_out
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """The first `size` rows of `nonzero`, and rows of `fill_value` where there are fewer.
+
+    The shape does not depend on values, so that it can be traced.
+
+    >>> dg.nonzero_static(dg.tensor([0, 3, 0, 4]), size=3)
+    tensor([[ 1],
+            [ 3],
+            [-1]])
+    """
+    return _first_nonzero(input, int(size), int(fill_value))
+
+
 # --- search and counts ------------------------------------------------------------------------
 
 
@@ -277,6 +311,7 @@ __all__ = [
     "histogram",
     "isin",
     "nonzero",
+    "nonzero_static",
     "searchsorted",
 ]
 
@@ -287,5 +322,6 @@ METHODS = (
     "histogram",
     "isin",
     "nonzero",
+    "nonzero_static",
 )
 """The functions of this file that are methods of Tensor too."""

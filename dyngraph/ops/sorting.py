@@ -44,6 +44,44 @@ def unique(
     return (from_host(first, input), *(from_host(as_int(r), input) for r in rest))
 
 
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The values, or slices along `dim`, that differ from the one before.
+
+    With `return_inverse` also the position in them of each element, with `return_counts` how many
+    equal ones follow each other; several results come as a tuple. It can't be traced, and has no
+    gradient. Raises RuntimeError for slices without elements.
+
+    >>> dg.unique_consecutive(dg.tensor([1, 1, 3, 1]), return_counts=True)
+    (tensor([1, 3, 1]), tensor([2, 1, 1]))
+    """
+    values = on_host("unique_consecutive", input)
+    lines = values.reshape(-1) if dim is None else values
+    axis = 0 if dim is None else canonical_dim(dim, values.ndim)
+    rows = np.moveaxis(np.atleast_1d(lines), axis, 0)
+    if dim is not None and 0 in rows.shape[1:]:
+        raise RuntimeError(
+            "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied "
+            f"to a shape of {list(values.shape)} along {dim}"
+        )
+    new = np.ones(len(rows), bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(axis=tuple(range(1, rows.ndim)))
+    kept = np.moveaxis(rows[new], 0, axis)
+    results = [from_host(kept, input)]
+    if return_inverse:
+        inverse = np.cumsum(new) - 1
+        shape = values.shape if dim is None else inverse.shape
+        results.append(from_host(as_int(inverse.reshape(shape)), input))
+    if return_counts:
+        counts = np.diff(np.append(np.flatnonzero(new), len(new)))
+        results.append(from_host(as_int(counts), input))
+    return tuple(results) if len(results) > 1 else results[0]
+
+
 def _order(self: Any, dim: int, *, descending: bool = False) -> Any:
     """Positions, along `dim`, that sort; equal values keep their order, NaN is the largest."""
     if self.ndim == 0:
@@ -200,6 +238,7 @@ __all__ = [
     "sort",
     "topk",
     "unique",
+    "unique_consecutive",
 ]
 
 METHODS = tuple(__all__)
