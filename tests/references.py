@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -118,3 +119,22 @@ def adaptive_pool(dims: int, fold: Any) -> Callable[..., Any]:
         return windows_folded(x, dims, cut, fold)
 
     return reference
+
+
+def positions_of(values: Any, x: Any, dims: int) -> Any:
+    """Where in the last `dims` dims of `x`, flattened, its values are: no two are equal."""
+    lead = x.shape[:-dims]
+    lines = x.reshape(*lead, 1, math.prod(x.shape[-dims:]))
+    wanted = values.reshape(*lead, math.prod(values.shape[-dims:]), 1)
+    found = jnp.argmax(lines == wanted, -1)
+    return found.reshape(values.shape)
+
+
+def with_positions(reference: Callable[..., Any], dims: int) -> Callable[..., Any]:
+    """A pooling by maxima, and where the maxima were."""
+
+    def both(x: Any, *rest: Any) -> Any:
+        values = reference(x, *rest)
+        return values, positions_of(values, x, dims)
+
+    return both

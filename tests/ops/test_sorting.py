@@ -55,6 +55,46 @@ def test_unique_gives_values_inverse_and_counts() -> None:
     assert counts.tolist() == [1, 1, 2]
 
 
+def test_unique_consecutive_keeps_what_comes_again_later() -> None:
+    values, inverse, counts = dg.tensor([[1, 1], [2, 1]]).unique_consecutive(
+        return_inverse=True, return_counts=True
+    )
+    assert values.tolist() == [1, 2, 1]
+    assert inverse.tolist() == [[0, 0], [1, 2]]
+    assert counts.tolist() == [2, 1, 1]
+
+
+def test_unique_consecutive_compares_slices_along_a_dim() -> None:
+    x = dg.tensor([[1, 1, 2], [1, 1, 2], [3, 3, 3]])
+    assert x.unique_consecutive(dim=1).tolist() == [[1, 2], [1, 2], [3, 3]]
+    assert x.unique_consecutive(dim=0).tolist() == [[1, 1, 2], [3, 3, 3]]
+
+
+def test_unique_consecutive_keeps_every_nan() -> None:
+    nan = float("nan")
+    counts = dg.unique_consecutive(dg.tensor([nan, nan, 2.0, 2.0]), return_counts=True)[1]
+    assert counts.tolist() == [1, 1, 2]
+
+
+def test_unique_consecutive_of_nothing_is_empty() -> None:
+    results = dg.unique_consecutive(dg.zeros(0), return_inverse=True, return_counts=True)
+    assert [r.tolist() for r in results] == [[], [], []]
+
+
+def test_unique_consecutive_of_slices_without_elements_raises() -> None:
+    with pytest.raises(RuntimeError, match="0 sized dimensions, and they aren't selected"):
+        dg.unique_consecutive(dg.zeros(2, 0), dim=0)
+
+
+def test_nonzero_static_of_a_number_has_no_columns() -> None:
+    assert dg.nonzero_static(dg.tensor(3.0), size=2).shape == (2, 0)
+
+
+def test_nonzero_static_of_a_negative_size_raises() -> None:
+    with pytest.raises(RuntimeError, match="'size' must be a non-negative integer, got -1"):
+        dg.nonzero_static(dg.ones(2), size=-1)
+
+
 def test_bincount_adds_weights() -> None:
     assert dg.bincount(dg.tensor([1, 3, 1]), dg.tensor([0.5, 1.0, 2.0])).tolist() == [0, 2.5, 0, 1]
 

@@ -42,4 +42,5 @@ ROWS: list[OpInfo] = [
         [call(normal(2), normal(3)), call(complex_normal(2), complex_normal(3))],
         jnp.outer,
     ),
+    OpInfo("ger", [call(normal(2), normal(3))], jnp.outer),
 ]

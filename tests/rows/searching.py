@@ -51,4 +51,10 @@ ROWS: list[OpInfo] = [
         lambda x, bins, range, density: jnp.histogram(x, bins, range, density=density),
         gradient=False,
     ),
+    OpInfo(
+        "nonzero_static",
+        [call(np.array([[0, 1], [2, 3]], np.int32), size=2), call(integers(2, 4), size=5)],
+        lambda x, size: jnp.argwhere(x, size=size, fill_value=-1),
+        gradient=False,
+    ),
 ]

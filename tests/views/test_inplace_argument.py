@@ -16,6 +16,7 @@ VALUES = [-4.0, -0.5, 0.5, 7.0]
 
 # The functions of nn.functional that have `inplace`, with their other arguments.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "alpha_dropout": (0.5, True),
     "celu": (2.0,),
     "dropout": (0.5, True),
     "elu": (2.0,),
@@ -33,7 +34,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 # Those that have a form with an underscore in nn.functional, and in the package.
 FORMS = ("celu", "elu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu", "threshold")
-PACKAGE_FORMS = ("celu", "dropout", "relu", "rrelu", "selu", "threshold")
+PACKAGE_FORMS = ("alpha_dropout", "celu", "dropout", "relu", "rrelu", "selu", "threshold")
 # torch's functions with an underscore that are methods as well, but for those of sparse tensors.
 METHODS = """
     abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan

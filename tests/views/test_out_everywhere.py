@@ -26,7 +26,7 @@ NAMES = """
     empty eq erf erfc erfinv exp exp2 expand_copy expm1 eye fft.fft fft.fft2 fft.fftfreq
     fft.fftn fft.hfft fft.hfft2 fft.hfftn fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.ihfft2
     fft.ihfftn fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn fix
-    float_power floor floor_divide fmax fmin fmod frac frexp full gather gcd ge geqrf greater
+    float_power floor floor_divide fmax fmin fmod frac frexp full gather gcd ge geqrf ger greater
     greater_equal gt hardshrink heaviside histc histogram hstack hypot i0 igamma igammac
     index_add index_copy index_reduce index_select inner inverse isin isneginf isposinf kron
     kthvalue lcm ldexp le lerp less less_equal lgamma linalg.cholesky linalg.cholesky_ex
@@ -44,7 +44,8 @@ NAMES = """
     nn.functional.hardshrink nn.functional.linear nn.functional.log_softmax
     nn.functional.logsigmoid nn.functional.logsumexp nn.functional.normalize
     nn.functional.sigmoid nn.functional.softmax nn.functional.softplus
-    nn.functional.softshrink nn.functional.tanh nn.functional.threshold nonzero norm normal
+    nn.functional.softshrink nn.functional.tanh nn.functional.threshold nonzero nonzero_static
+    norm normal
     not_equal ones orgqr ormqr outer permute_copy polar polygamma pow prod qr quantile rad2deg
     rand randint randn randperm reciprocal remainder renorm round row_stack rsqrt scatter
     scatter_add scatter_reduce searchsorted sgn sigmoid sign signbit sin sinc sinh
