@@ -16,7 +16,7 @@ from dyngraph.ops.shape import clone, squeeze, unsqueeze, view
 from dyngraph.tensor import Tensor
 
 
-def _copying(show: Callable[..., Any], doc: str) -> Callable[..., Any]:
+def _named(show: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
     """The operator that copies what `show` shows; its parameters are those of `show`."""
 
     @functools.wraps(show, updated=())
@@ -24,16 +24,18 @@ def _copying(show: Callable[..., Any], doc: str) -> Callable[..., Any]:
         shown = show(*args, **kwargs)
         return tuple(clone(part) for part in shown) if isinstance(shown, tuple) else clone(shown)
 
-    copy.__name__ = copy.__qualname__ = f"{show.__name__}_copy"
+    copy.__name__ = copy.__qualname__ = name
     copy.__module__ = __name__
     copy.__doc__ = doc
-    return takes_out(copy)
+    return copy
+
+
+def _copying(show: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    return takes_out(_named(show, f"{show.__name__}_copy", doc))
 
 
 def _copied(split: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    copy = _copying(split, doc)
-    copy.__name__ = copy.__qualname__ = f"unsafe_{split.__name__}"
-    return copy
+    return _named(split, f"unsafe_{split.__name__}", doc)
 
 
 unsafe_split = _copied(
