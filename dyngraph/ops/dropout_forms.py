@@ -57,7 +57,7 @@ _feature_dropout = define(
 
 
 def _alpha_scale(p: Any) -> Any:
-    """What keeps the variance at 1: equation 3 of https://arxiv.org/abs/1706.02515, section 3."""
+    """What keeps the variance at 1, for the shift that keeps the mean at 0; see `alpha_dropout`."""
     p = jnp.asarray(p, np.float32)
     return 1 / jnp.sqrt((_SATURATION**2 * p + 1) * (1 - p))
 
@@ -135,8 +135,8 @@ def _alpha(input: Tensor, p: float, *, train: bool, channels: bool) -> Tensor:
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Sets each element with probability `p` to what SELU tends to, then rescales and shifts all.
 
-    Mean 0 and variance 1 stay so: Klambauer et al. 2017, https://arxiv.org/abs/1706.02515,
-    section 3. Without `train` it is the input itself. Draws from the default generator.
+    Mean 0 and variance 1 stay so: Klambauer et al. 2017, https://arxiv.org/abs/1706.02515, "New
+    Dropout Technique". Without `train` it is the input itself. Draws from the default generator.
 
     >>> dg.alpha_dropout(dg.ones(3), 0.5, False)
     tensor([1., 1., 1.])

@@ -13,7 +13,7 @@ from tests.references import positions_of, windows_folded
 
 
 def starts(draw: float, size: int, out: int, kernel: int) -> list[int]:
-    """Where windows begin: Graham 2014, section 2, with the last one at the end."""
+    """Where windows begin, as PyTorch places them: steps rounded down, the last at the end."""
     step = np.float32((size - kernel) / max(out - 1, 1))
     places = [int((i + draw) * step) - int(draw * step) for i in range(out - 1)]
     return [*places, size - kernel]
