@@ -6,10 +6,11 @@ The rows themselves are in `tests/rows/`, one file for each of `dyngraph/ops/`;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 _random = np.random.default_rng(20)
@@ -108,9 +109,9 @@ class OpInfo:
     `no_differences` and `no_empty` are the reasons why finite differences do not show the gradient,
     and why the twin has no answer for tensors without elements. `direction` makes directions of
     square matrices ones that stay in the domain, as for symmetric ones. `no_half` is the message
-    with which 16-bit floats are refused, and `refuses_empty` the one for tensors without elements
-    where the twin takes them: both where PyTorch refuses them too. `broadcasts=True` asks whether
-    each array broadcasts against the others, where no sample does it.
+    with which 16-bit floats are refused, all or by the dtype's name, and `refuses_empty` the one
+    for tensors without elements where the twin takes them: both where PyTorch refuses them too.
+    `broadcasts=True` asks whether each array broadcasts against the others, where no sample does.
     """
 
     name: str
@@ -120,13 +121,24 @@ class OpInfo:
     second: bool = True
     no_differences: str = ""
     direction: Callable[[np.ndarray], np.ndarray] | None = None
-    no_half: str = ""
+    no_half: str | Mapping[str, str] = ""
     no_empty: str = ""
     refuses_empty: str = ""
     broadcasts: bool = False
     rtol: float = 1e-4
     atol: float = 1e-5
     tags: frozenset[str] = field(default_factory=frozenset)
+
+
+def wide(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A twin that JAX has not for 16-bit floats, by way of float32."""
+
+    def run(x: Any) -> Any:
+        if jnp.finfo(x.dtype).bits > 16:
+            return function(x)
+        return function(x.astype(jnp.float32)).astype(x.dtype)
+
+    return run
 
 
 def unary(

@@ -128,10 +128,10 @@ def _define_same(name: str, node: str) -> Callable[..., Any]:
 
 
 _alias = _define_same("getitem_alias", "AliasBackward0")
-whole_slice = _define_same("getitem_all", "SliceBackward0")
+_whole_slice = _define_same("getitem_all", "SliceBackward0")
 _whole_select = _define_whole("getitem_only", "SelectBackward0")
 _unsqueeze = _define_whole("getitem_none", "UnsqueezeBackward0")
-_WHOLE = {_select: _whole_select, _slice: whole_slice, _unsqueezed_slice: _unsqueeze}
+_WHOLE = {_select: _whole_select, _slice: _whole_slice, _unsqueezed_slice: _unsqueeze}
 
 
 @functools.lru_cache(maxsize=8192)

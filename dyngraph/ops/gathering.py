@@ -12,10 +12,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph.ops.basic_indexing import whole_slice
 from dyngraph.ops.host_values import array_of, outside, refuse_outside
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
+from dyngraph.ops.shape import reshape
 from dyngraph.tensor import Tensor, canonical_dim
 
 
@@ -205,7 +205,7 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None) -> Tenso
     if dim is None:
         flat = array_of(indices).size
         taken = take(input, indices)
-        return taken if taken.ndim == 1 else whole_slice(taken, (flat,))
+        return taken if taken.ndim == 1 else reshape(taken, (flat,))
     shape = array_of(input).shape
     dim = canonical_dim(dim, len(shape))
     refuse_outside(indices, shape[dim] if shape else 1, dim)

@@ -107,6 +107,11 @@ def _nuclear_norm(self: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
             f"norm(p='nuc') needs matrices, but got {len(dims)} dims to reduce. Pass the two dims "
             "of the matrices as dim."
         )
+    if self.dtype.itemsize == 2:
+        raise RuntimeError(
+            f"linalg.matrix_norm: Low precision dtypes not supported. Got {self.dtype}. Convert it "
+            "by .float()."
+        )
     return jnp.linalg.norm(self, "nuc", dims, keepdims=keepdim)
 
 

@@ -31,7 +31,8 @@ def aligned(x: Any, sizes: Sequence[int]) -> Any:
     for axis, out in enumerate(sizes, 2):
         n = x.shape[axis]
         hats = [jnp.interp(np.linspace(0, n - 1, out), np.arange(n), row) for row in np.eye(n)]
-        x = jnp.moveaxis(jnp.tensordot(x, jnp.stack(hats), (axis, 0)), -1, axis)
+        weights = jnp.stack(hats).astype(x.dtype)
+        x = jnp.moveaxis(jnp.tensordot(x, weights, (axis, 0)), -1, axis)
     return x
 
 

@@ -27,7 +27,6 @@ ROWS: list[OpInfo] = [
             call(spread(2, 2, 3), float("inf"), (2, 0), True),
         ],
         matrix_norm,
-        no_half="Low precision dtypes not supported",
     ),
     OpInfo(
         "linalg.matrix_norm",

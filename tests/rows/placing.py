@@ -19,8 +19,8 @@ def strided(size: Any, stride: Any, offset: int) -> np.ndarray:
 def by_mask(x: Any, src: Any, offset: int, dim1: int, dim2: int) -> Any:
     """`diagonal_scatter` of a (2, 3, 4) tensor along its last two dims, by a sum of outer parts."""
     assert (offset, dim1, dim2) == (1, -2, -1)
-    one = jnp.eye(3, 4, 1)
-    return x * (1 - one) + one * jnp.concatenate([jnp.zeros((2, 1)), src], 1)[:, None, :]
+    one = jnp.eye(3, 4, 1, dtype=x.dtype)
+    return x * (1 - one) + one * jnp.concatenate([jnp.zeros((2, 1), x.dtype), src], 1)[:, None, :]
 
 
 ROWS: list[OpInfo] = [

@@ -56,7 +56,7 @@ ROWS: list[OpInfo] = [
         [call(normal(2, 3), 1, 3), call(normal(2, 2, 3), (2, 1)), call(normal(2, 3), ())],
         lambda x, *size: jax.vjp(
             lambda y: jnp.broadcast_to(y, x.shape),
-            jnp.zeros(size[0] if isinstance(size[0], tuple) else size),
+            jnp.zeros(size[0] if isinstance(size[0], tuple) else size, x.dtype),
         )[1](x)[0],
     ),
     OpInfo(
