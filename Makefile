@@ -11,7 +11,7 @@ say = @echo "==> $(1)"
 
 # Compiled kernels are kept here, so that workers and later runs share them.
 JAX_CACHE := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.cache/jax" \
-    JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
+    JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.04 \
     JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 
 .DEFAULT_GOAL := help

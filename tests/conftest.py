@@ -4,10 +4,15 @@ import os
 
 # JAX reads these once, when it is first imported; what the caller has set wins. Four CPU devices
 # serve the tests of placement and sharding; one thread a kernel keeps parallel test processes out
-# of each other's way and sums in one order.
+# of each other's way and sums in one order. Most of the tests' time is compilation, of kernels that
+# run once: so they are compiled quickly, not well.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "4")
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0 "
+    "--xla_llvm_disable_expensive_passes=true",
+)
 
 import gc
 from collections.abc import Iterator
