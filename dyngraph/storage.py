@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import jax
@@ -24,6 +25,9 @@ import jax
 
 class Looking(Protocol):
     """The tensor of a view, as its cell knows it."""
+
+    _cell: Storage
+    _view: Any
 
     def _refill(self) -> jax.Array:
         """Computes the view's array from the root."""
@@ -48,7 +52,7 @@ class Storage:
     array: jax.Array
     version: int | None
     views: list[tuple[weakref.ref[Storage], object]] | None
-    looking: weakref.ref[Any]
+    looking: weakref.ref[Looking]
     written_at: tuple[str, int]
 
     def __init__(self, array: jax.Array, version: int | None = 0) -> None:
@@ -78,16 +82,19 @@ class Storage:
     def write(self, array: jax.Array, family: object = None) -> None:
         """Replaces the array as an in-place operation by a tensor of `family` does."""
         self.array = array
-        views = self.views
-        for reference, _ in views or ():
-            cell = reference()
-            if cell is not None:
-                with contextlib.suppress(AttributeError):
-                    del cell.array
-                tensor = cell.looking()
-                if tensor is not None:
-                    tensor._forget_edge()
+        for tensor in self.lookers():
+            with contextlib.suppress(AttributeError):
+                del tensor._cell.array
+            tensor._forget_edge()
         self.count_write(family)
+
+    def lookers(self) -> Iterator[Looking]:
+        """The tensors that are views of this Storage now; one may have moved to another cell."""
+        for reference, _ in self.views or ():
+            cell = reference()
+            tensor = None if cell is None else cell.looking()
+            if tensor is not None and tensor._cell is cell:
+                yield tensor
 
     def count_write(self, family: object = None) -> None:
         """Raises the version of all that count their writes together."""

@@ -173,10 +173,8 @@ class Tensor(Described, WaysOut, Methods):
                 )
         if flag != (self._edge is not None):
             self._edge = LEAF if flag else None
-            for reference, _ in self._cell.views or ():  # its views have a gradient from now on
-                view = reference()
-                tensor = None if view is None else view.looking()
-                if tensor is not None and tensor._view.base is self and not tensor._view.made:
+            for tensor in self._cell.lookers():  # its views have a gradient from now on
+                if tensor._view.base is self and not tensor._view.made:
                     tensor._forget_edge()
         return self
 

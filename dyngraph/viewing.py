@@ -106,11 +106,6 @@ def write_through(root: Any, value: Any, path: Sequence[Any], places: Sequence[A
     """`root` with `value`, broadcast and cast, where `path` looks."""
     shown = jax.eval_shape(lambda r: look(r, path, places), root)
     value = fit_value(value, shown)
-    scatters = [kernel.spec.viewing.scatter for kernel in path]
-    if None in scatters:
-        numbers = jnp.arange(root.size).reshape(root.shape)
-        flat = root.reshape(-1).at[look(numbers, path, places)].set(value)
-        return flat.reshape(root.shape)
     parents, others = [root], []
     places = list(places)
     for kernel in path:
@@ -118,9 +113,26 @@ def write_through(root: Any, value: Any, path: Sequence[Any], places: Sequence[A
         others.append(places[:count])
         parents.append(kernel.function(parents[-1], *places[:count]))
         del places[:count]
-    for i in reversed(range(len(path))):
-        value = scatters[i](parents[i], value, *others[i], **path[i].statics)
+    viewings = [kernel.spec.viewing for kernel in path]
+    end = next((i for i, v in enumerate(viewings) if v.scatter is None), len(path))
+    if end < len(path):
+        rest = [place for every in others[end:] for place in every]
+        value = _write_at(parents[end], value, path[end:], rest)
+    for i in reversed(range(end)):
+        value = viewings[i].scatter(parents[i], value, *others[i], **path[i].statics)
     return value
+
+
+def _write_at(parent: Any, value: Any, path: Sequence[Any], places: Sequence[Any]) -> Any:
+    """`parent` with `value` at the positions that `path` shows."""
+    if any(k.spec.viewing.layout and k.spec.viewing.scatter for k in path):
+        raise RuntimeError(
+            f"can't write through {' and '.join(k.spec.name for k in path)} together: a part, a "
+            "conjugate or another dtype of what may show an element twice. Write to a clone()."
+        )
+    numbers = jnp.arange(parent.size).reshape(parent.shape)
+    flat = parent.reshape(-1).at[look(numbers, path, places)].set(value)
+    return flat.reshape(parent.shape)
 
 
 def fit_value(value: Any, shown: Any) -> Any:

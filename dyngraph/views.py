@@ -189,12 +189,18 @@ def alias(tensor: Tensor, family: object = None, version: int | None = None) -> 
     if view is None and family is None:
         return new_tensor(cell)
     result = new_tensor(Storage(cell.array))
-    root, path = (cell, ()) if view is None else (view.root, view.path)
+    root, path = memory_of(tensor)
     if view is not None and family is None:
         family, version = view.family, cell.version
     result._view = new_view(None, (), root, path, family)
     connect(result, version)
     return result
+
+
+def memory_of(tensor: Tensor) -> tuple[Storage, tuple[Step, ...]]:
+    """The Storage that the tensor looks into, and the path to what it shows."""
+    view = tensor._view
+    return (tensor._cell, ()) if view is None else (view.root, view.path)
 
 
 def counter_of(tensor: Tensor) -> tuple[Storage, object]:

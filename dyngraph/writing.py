@@ -28,7 +28,7 @@ from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, share_tangent, tangent_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.viewing import fit_value
-from dyngraph.views import View, connect, copy_slices, new_view, run_through
+from dyngraph.views import View, connect, copy_slices, memory_of, new_view, run_through
 
 
 def snapshot(tensor: Tensor) -> Tensor:
@@ -256,20 +256,17 @@ def _hand_over(tensor: Tensor) -> Tensor:
     heir._view = tensor._view
     if heir._view is not None:
         heir._cell.looking = weakref.ref(heir)
-    root = tensor._cell if heir._view is None else heir._view.root
-    for reference, _ in root.views or ():
-        cell = reference()
-        other = None if cell is None else cell.looking()
-        if other is not None and other._view.base is tensor:
+    root, _ = memory_of(heir)
+    for other in root.lookers():
+        if other._view.base is tensor:
             other._view.base = heir
     return heir
 
 
 def look_at(tensor: Tensor, other: Tensor) -> None:
     """Makes `tensor` share the memory of `other` from now on, counting writes of its own."""
-    cell, view = other._cell, other._view
-    root, path = (cell, ()) if view is None else (view.root, view.path)
+    root, path = memory_of(other)
     version = tensor._cell.version
-    tensor._cell = Storage(cell.array)
+    tensor._cell = Storage(other._cell.array)
     tensor._view = new_view(None, (), root, path, object())
     connect(tensor, version)

@@ -28,6 +28,7 @@ from dyngraph.ops.shape import squeeze, unsqueeze
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, wrap
 from dyngraph.viewing import contiguous_stride
+from dyngraph.views import memory_of
 from dyngraph.writing import assign, overwritten, snapshot, turn
 
 FORMS: dict[str, str] = {
@@ -167,7 +168,7 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     shape = read_size("resize_", size, UNSET)
     if shape == input._cell.array.shape:
         return input
-    count, root = int(np.prod(shape)), input._cell if input._view is None else input._view.root
+    count, (root, _) = int(np.prod(shape)), memory_of(input)
     if count <= root.array.size:
         return turn(input, as_strided(input, shape, contiguous_stride(shape)))
     cells = [reference() for reference, _ in root.views or ()]

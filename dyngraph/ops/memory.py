@@ -13,7 +13,7 @@ from dyngraph.errors import InPlaceError
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, canonical_dim
 from dyngraph.viewing import Layout, contiguous_stride
-from dyngraph.views import alias
+from dyngraph.views import alias, counter_of, memory_of
 from dyngraph.writing import look_at
 
 
@@ -54,10 +54,6 @@ def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
     return input._view is None or layout_of(input).is_contiguous
 
 
-def _root(input: Tensor) -> Storage:
-    return input._cell if input._view is None else input._view.root
-
-
 class UntypedStorage:
     """The memory that a tensor looks at; equal to that of every tensor that shares it."""
 
@@ -93,7 +89,7 @@ def untyped_storage(input: Tensor) -> UntypedStorage:
     >>> x[1:].untyped_storage() == x.untyped_storage()
     True
     """
-    return UntypedStorage(_root(input))
+    return UntypedStorage(memory_of(input)[0])
 
 
 storage = untyped_storage
@@ -108,7 +104,7 @@ def data_ptr(input: Tensor) -> int:
     >>> x.data_ptr() == x[:2].data_ptr(), x.data_ptr() == x[1:].data_ptr()
     (True, False)
     """
-    return id(_root(input)) + layout_of(input).offset * input.itemsize
+    return id(memory_of(input)[0]) + layout_of(input).offset * input.itemsize
 
 
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
@@ -118,7 +114,7 @@ def is_set_to(input: Tensor, tensor: Tensor) -> bool:
     >>> x.is_set_to(x.detach()), x.is_set_to(x[1:])
     (True, False)
     """
-    return _root(input) is _root(tensor) and layout_of(input) == layout_of(tensor)
+    return memory_of(input)[0] is memory_of(tensor)[0] and layout_of(input) == layout_of(tensor)
 
 
 def _is_view(input: Tensor) -> bool:
@@ -197,7 +193,8 @@ def set_(input: Tensor, source: Tensor) -> Tensor:
     if modes.get_flags() == modes.GRAD and input.requires_grad:
         raise InPlaceError.leaf(view=False)
     _set_data(input, source)
-    input._view.root.count_write(input._view.family)
+    root, family = counter_of(input)
+    root.count_write(family)
     return input
 
 

@@ -53,9 +53,11 @@ def _write_all(parent: Any, value: Any, **_: Any) -> Any:
     return value.reshape(parent.shape)
 
 
-def in_order(name: str, shape_of: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """An operator that shows the elements in their order in the shape `shape_of(shape, **statics)`,
-    a view where the strides allow it and else a copy."""
+def in_order(
+    name: str, shape_of: Callable[..., Any], *, always: bool = False, **options: Any
+) -> Callable[..., Any]:
+    """An operator that shows the elements in their order in the shape `shape_of(shape, **statics)`:
+    a view where the strides allow it, which they `always` may, and else a copy."""
 
     def strided(array: np.ndarray, **statics: Any) -> np.ndarray:
         return np.reshape(array, shape_of(array.shape, **statics), copy=False)
@@ -68,7 +70,7 @@ def in_order(name: str, shape_of: Callable[..., Any], **options: Any) -> Callabl
             list(inspect.signature(shape_of).parameters)[1:],
         ),
         self=_to_own_shape,
-        viewing=Viewing(_write_all, strided, reshapes=True),
+        viewing=Viewing(_write_all, strided, reshapes=not always),
         **options,
     )
 
@@ -235,6 +237,7 @@ def _unflat_shape(own: tuple[int, ...], *, dim: int, sizes: Any) -> tuple[int, .
 unflatten = in_order(
     "unflatten",
     _unflat_shape,
+    always=True,
     node="ViewBackward0",
     doc="""One dim as several of the given sizes, of which one may be -1.
 
@@ -253,6 +256,7 @@ def _squeezed_shape(own: tuple[int, ...], *, dim: Any = None) -> tuple[int, ...]
 squeeze = in_order(
     "squeeze",
     _squeezed_shape,
+    always=True,
     signature="self, dim=None",
     doc="""Without the dims of length 1: all of them, or those in `dim`, an int or several.
 
@@ -270,6 +274,7 @@ def _unsqueezed_shape(own: tuple[int, ...], *, dim: int) -> tuple[int, ...]:
 unsqueeze = in_order(
     "unsqueeze",
     _unsqueezed_shape,
+    always=True,
     doc="""With a dim of length 1 put in at `dim`.
 
     >>> dg.ones(2, 3).unsqueeze(-1).shape

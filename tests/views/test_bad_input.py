@@ -168,6 +168,19 @@ def test_view_that_may_not_be_written_names_the_remedy(
     assert base._version == 0
 
 
+def test_part_of_complex_numbers_may_be_written_through_windows() -> None:
+    base = dg.tensor([1 + 1j, 2 + 2j, 3 + 3j])
+    base.real.unfold(0, 1, 1).zero_()
+    assert base.tolist() == [1j, 2j, 3j]
+
+
+def test_part_of_windows_of_complex_numbers_is_to_be_cloned() -> None:
+    base = dg.tensor([1 + 1j, 2 + 2j])
+    with pytest.raises(RuntimeError, match="clone"):
+        base.unfold(0, 1, 1).real.zero_()
+    assert base.tolist() == [1 + 1j, 2 + 2j]
+
+
 # Inference tensors
 
 
