@@ -25,6 +25,13 @@ def in_parts(x: Any, size: Any, dim: int = 0) -> Any:
     return jnp.split(x, stops, dim)
 
 
+def cut_before(x: Any, indices: Any, dim: int = 0) -> Any:
+    """jnp.array_split, which refuses indices beyond the end; here they cut off nothing."""
+    if not isinstance(indices, int):
+        indices = np.minimum(indices, x.shape[dim])
+    return jnp.array_split(x, indices, dim)
+
+
 matrix, cube, vector, scalar = normal(2, 3), normal(2, 3, 4), normal(4), np.array(0.7, np.float32)
 
 ROWS: list[OpInfo] = [
@@ -39,7 +46,7 @@ ROWS: list[OpInfo] = [
     OpInfo(
         "tensor_split",
         [call(normal(7), 3), call(normal(2, 5), (1, 3), 1), call(normal(4), np.array([1, 3]))],
-        lambda x, n, dim=0: jnp.array_split(x, n if isinstance(n, int) else list(map(int, n)), dim),
+        cut_before,
         second=False,
     ),
     OpInfo("hsplit", [call(normal(2, 4), 2)], jnp.hsplit),
