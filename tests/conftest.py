@@ -1,6 +1,7 @@
 """What every test stands on: JAX's environment, hypothesis profiles, shared fixtures."""
 
 import os
+from importlib.metadata import version
 
 # JAX reads these once, when it is first imported; what the caller has set wins. Four CPU devices
 # serve the tests of placement and sharding; one thread a kernel keeps parallel test processes out
@@ -8,11 +9,14 @@ import os
 # run once: so they are compiled quickly, not well.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "4")
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0 "
+XLA_FLAGS = [
+    "--xla_cpu_multi_thread_eigen=false",
+    "--xla_backend_optimization_level=0",
     "--xla_llvm_disable_expensive_passes=true",
-)
+]
+if version("jaxlib") < "0.11":  # a later XLA has no other emitters, and refuses the flag
+    XLA_FLAGS.append("--xla_cpu_use_fusion_emitters=false")  # half the time, and the same kernels
+os.environ.setdefault("XLA_FLAGS", " ".join(XLA_FLAGS))
 
 import gc
 from collections.abc import Iterator
@@ -22,6 +26,7 @@ import jax
 import pytest
 
 import dyngraph as dg
+from tests.opinfo import OpInfo
 
 # The first call of a kernel compiles it, so no example has a deadline.
 hypothesis.settings.register_profile("dev", max_examples=20, deadline=None)
@@ -31,6 +36,18 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev")
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts together what is asked of one row, so that one process does it and compiles once."""
+    rows: dict[tuple[object, str], int] = {}
+
+    def place_of_row(item: pytest.Item) -> int:
+        row = item.callspec.params.get("row") if hasattr(item, "callspec") else None
+        key = (item.path, row.name if isinstance(row, OpInfo) else item.nodeid)
+        return rows.setdefault(key, len(rows))
+
+    items.sort(key=place_of_row)
 
 
 def modes_in_force() -> dict[str, object]:
