@@ -43,7 +43,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rows: dict[tuple[object, str], int] = {}
 
     def place_of_row(item: pytest.Item) -> int:
-        row = item.callspec.params.get("row") if hasattr(item, "callspec") else None
+        callspec = getattr(item, "callspec", None)
+        row = callspec.params.get("row") if callspec else None
         key = (item.path, row.name if isinstance(row, OpInfo) else item.nodeid)
         return rows.setdefault(key, len(rows))
 
