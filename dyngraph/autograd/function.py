@@ -192,8 +192,9 @@ def _placed(
     separate: bool,
 ) -> tuple[Any, ...]:
     """The outputs as the user gets them, those that have a gradient with `ctx` as their node."""
-    dirty = _checked_tensors("mark_dirty", ctx.dirty_tensors)
-    constant = _checked_tensors("mark_non_differentiable", ctx.non_differentiable)
+    dirty, constant = ctx.dirty_tensors, ctx.non_differentiable
+    _check_tensors("mark_dirty can only accept variables, but argument {} is", dirty)
+    _check_tensors("mark_non_differentiable only accepts variable arguments, but got {},", constant)
     if not all(_is_among(t, outputs) for t in dirty):
         raise FunctionError(
             "Some elements marked as dirty during the forward method were not returned as output. "
@@ -289,14 +290,13 @@ def _place_written(
     rebase(output, (ctx, number))
 
 
-def _checked_tensors(where: str, tensors: Sequence[Any]) -> Sequence[Any]:
-    for tensor in tensors:
-        if tensor is not None and not isinstance(tensor, Tensor):
+def _check_tensors(message: str, given: Sequence[Any]) -> None:
+    for value in given:
+        if not isinstance(value, Tensor):
+            fact = message.format(repr(value))
             raise FunctionError(
-                f"{where} only accepts variable arguments, but got {type(tensor).__name__}. Leave "
-                "out what is no Tensor."
+                f"{fact} of type {type(value).__name__}. Leave out what is no Tensor."
             )
-    return tensors
 
 
 def _is_among(value: Any, values: Sequence[Any]) -> bool:
