@@ -163,10 +163,10 @@ class Function(metaclass=FunctionMeta):
         outputs = output if isinstance(output, tuple) else (output,)
         outputs = _placed(ctx, args, outputs, recorded=recorded, separate=separate)
         pass_tangents(ctx, args, outputs, carried)
-        ctx.saved_for_forward = None
         if recorded:
             ctx.save(outputs)
             look_at_node(ctx)
+        ctx.forget_marks()
         return outputs if isinstance(output, tuple) else outputs[0]
 
 
