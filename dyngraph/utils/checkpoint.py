@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 
@@ -37,6 +37,7 @@ from dyngraph.utils.checkpoint_policies import (
     SelectiveCheckpointContext as SelectiveCheckpointContext,
     create_selective_checkpoint_contexts as create_selective_checkpoint_contexts,
 )
+from dyngraph.values import place_of
 
 __all__ = [
     "CheckpointError",
@@ -218,7 +219,7 @@ class _Region:
         self.early_stop = True
         self.complete = False
         self.slots: list[weakref.ref[Slot]] = []
-        self.kinds: list[str] = []
+        self.kinds: list[_Kind] = []
         self.recomputed: weakref.WeakKeyDictionary[Any, dict[int, Tensor]]
         self.recomputed = weakref.WeakKeyDictionary()
         self.logs: tuple[OperatorLog, OperatorLog] | None = None
@@ -347,8 +348,20 @@ def _unpack(slot: Slot) -> Tensor:
     return slot.region.value(slot)
 
 
-def _kind(tensor: Tensor) -> str:
-    return f"{tensor.dtype.name}{list(tensor.shape)} on {tensor.device}"
+class _Kind(NamedTuple):
+    """What a saved tensor is like."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    place: Any
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)} at {self.place}"
+
+
+def _kind(tensor: Tensor) -> _Kind:
+    array = tensor._cell.array
+    return _Kind(array.shape, array.dtype, place_of(array))
 
 
 class _Inputs(Function):
