@@ -78,8 +78,8 @@ def pack_saved(node: OperatorNode, fields: Sequence[Any]) -> None:
     hooks = packing.hooks_in_force()
     if hooks is None or not node.saved:
         return
-    for position, source in enumerate(node.plan.sources):
-        tensor = fields[source]
+    for position in node.hook_order():
+        tensor = fields[node.plan.sources[position]]
         if isinstance(tensor, Tensor) and type(tensor._cell) is not Place:
             node.pack(position, tensor, hooks)
 
