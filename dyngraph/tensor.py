@@ -47,7 +47,7 @@ class AutogradMeta:
         self.hooks: HookList | None = None
         self.post_accumulate_hooks: HookList | None = None
         self.retains_grad = False
-        self.tangent: Any = None  # its box, see dyngraph.tangents
+        self.tangent: Any = None  # its boxes, see dyngraph.tangents
 
 
 class Tensor(Described, WaysOut, Methods):
