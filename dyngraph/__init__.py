@@ -14,6 +14,7 @@ import dyngraph.methods  # noqa: F401  (binds the operators to Tensor)
 from dyngraph import (
     autograd as autograd,
     fft as fft,
+    func as func,
     linalg as linalg,
     masked as masked,
     nn as nn,
@@ -56,6 +57,9 @@ from dyngraph.dtypes import (
     uint32 as uint32,
     uint64 as uint64,
     uint8 as uint8,
+)
+from dyngraph.func import (
+    vmap as vmap,
 )
 from dyngraph.modes import (
     enable_grad as enable_grad,
@@ -1250,6 +1254,7 @@ __all__ = [
     "view_as_complex",
     "view_as_real",
     "view_copy",
+    "vmap",
     "vsplit",
     "vstack",
     "where",

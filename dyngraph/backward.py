@@ -14,7 +14,7 @@ from dyngraph import devices, dtypes
 from dyngraph.errors import NoGradientPathError, UnusedInputError
 from dyngraph.graph import engine
 from dyngraph.graph.node import Edge, GradientEdge, Node, Values
-from dyngraph.ops.joining import stack
+from dyngraph.lifting import run_mapped
 from dyngraph.storage import Storage
 from dyngraph.tangents import share_tangent
 from dyngraph.tensor import Tensor, new_tensor
@@ -145,10 +145,10 @@ def grad(
 
     if not is_grads_batched:
         results = run(values, keep_graph=keep_graph)
-    elif how is not ARRAYS:
-        results = _run_each(run, values)
-    else:
+    elif how is ARRAYS:
         results = _run_batched(run, values, keep_graph=keep_graph)
+    else:
+        results = _run_mapped(run, values)
     found: list[Tensor | None] = []
     for position, (result, like) in enumerate(zip(results, wanted, strict=True)):
         if result is not None:
@@ -175,13 +175,19 @@ def _run_batched(run: Any, values: Sequence[Any], *, keep_graph: bool) -> list[A
     return [next(stacked) if there else None for there in present]
 
 
-def _run_each(run: Any, values: Sequence[Tensor]) -> list[Any]:
-    """One backward on tensors for each entry of the batch, stacked."""
-    from_each = [
-        run([v[i] for v in values], keep_graph=True)  # type: ignore[index]
-        for i in range(len(values[0]))
-    ]
-    return [None if column[0] is None else stack(column) for column in zip(*from_each, strict=True)]
+def _run_mapped(run: Any, values: Sequence[Tensor]) -> list[Any]:
+    """The same on tensors, so that it is recorded, or carries tangents."""
+    present: list[bool] = []
+
+    def walk(*batch: Tensor) -> list[Tensor]:
+        results = run(batch, keep_graph=True)
+        present[:] = [r is not None for r in results]
+        return [r for r in results if r is not None]
+
+    size = len(values[0])
+    found = run_mapped(walk, values, size)
+    each = iter([t if batched else t.expand(size, *t.shape) for t, batched in found])
+    return [next(each) if there else None for there in present]
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from dyngraph import modes
 from dyngraph.dispatch_source import PARAMETERS
@@ -293,26 +294,26 @@ def _with_rules(kernel: Kernel) -> Callable[..., Any]:
     if not isinstance(plan, RulePlan):
         return kernel.function
 
-    @jax.custom_vjp
+    @jax.custom_jvp
     def function(*inputs: Any) -> Any:
         return kernel.function(*inputs)
 
-    def forward(*inputs: Any) -> Any:
+    @function.defjvp
+    def derivative(inputs: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         outs = function(*inputs)
-        return outs, (inputs, outs)
-
-    def backward(kept: Any, cotangents: Any) -> tuple[Any, ...]:
-        inputs, outs = kept
-        outs = _listed(outs)
-        pairs = zip(outs, _listed(cotangents), strict=True)
-        # see Note [Complex gradients]
-        grads = [jnp.conj(c) for o, c in pairs if o is not None and is_differentiable(o.dtype)]
         places = [spec.inputs.index(n) for n in spec.differentiable]
         places = [i for i in places if inputs[i] is not None and is_differentiable(inputs[i].dtype)]
-        found = _gradients(plan, places, inputs, outs, grads)
-        return tuple(jnp.conj(found[i]) if i in found else None for i in range(len(inputs)))
+        found = iter(_transposed_rules(plan, inputs, {i: tangents[i] for i in places}))
+        made = [
+            None
+            if o is None
+            else next(found)
+            if is_differentiable(o.dtype)
+            else np.zeros(o.shape, jax.dtypes.float0)
+            for o in _listed(outs)
+        ]
+        return outs, type(outs)(made) if isinstance(outs, (tuple, list)) else made[0]
 
-    function.defvjp(forward, backward)
     return function
 
 

@@ -18,6 +18,7 @@ PACKAGE = Path(__file__).parent
 SUBMODULES = (
     "autograd",
     "fft",
+    "func",
     "linalg",
     "masked",
     "nn",
@@ -28,6 +29,7 @@ SUBMODULES = (
 )
 NAMES = {
     "dyngraph.devices": ("device",),
+    "dyngraph.func": ("vmap",),
     "dyngraph.modes": (
         "enable_grad",
         "inference_mode",

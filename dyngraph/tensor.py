@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import jax
 import numpy as np
 
-from dyngraph import devices, dtypes, modes
+from dyngraph import batches, devices, dtypes, modes
 from dyngraph.described import Described, Size as Size, canonical_dim as canonical_dim
 from dyngraph.errors import InferenceTensorError, LeafError
 from dyngraph.graph.accumulate import AccumulateGrad
@@ -424,7 +424,10 @@ def wrap(array: jax.Array, *, requires_grad: bool = False) -> Tensor:
     """A new leaf over an array, of the kind that the mode asks for."""
     if requires_grad:
         check_differentiable(dtypes.of(array.dtype))
-    return new_tensor(Storage(array, fresh_version()), LEAF if requires_grad else None)
+    cell = Storage(array, fresh_version())
+    if modes.get_flags() & modes.MAPPED:
+        batches.note_made(cell)
+    return new_tensor(cell, LEAF if requires_grad else None)
 
 
 def fresh_version() -> int | None:

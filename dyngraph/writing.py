@@ -18,7 +18,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from dyngraph import modes
+from dyngraph import batches, modes
 from dyngraph.dispatch import define_dispatcher
 from dyngraph.errors import InPlaceError
 from dyngraph.graph.node import Edge
@@ -55,6 +55,7 @@ def _without_hooks(edge: Edge) -> Edge:
         return edge
     duplicate = copy.copy(node)
     duplicate.extra = None
+    batches.note_copy(node, duplicate)
     return duplicate, number
 
 
@@ -161,6 +162,8 @@ def assign_part(tensor: Tensor, value: Tensor) -> None:
 def _check_write(tensor: Tensor, result: Tensor | None, *, overlap: bool = False) -> bool:
     """Raises where the write is refused; returns whether operators are recorded."""
     view, recording = tensor._view, modes.is_recording()
+    if result is not None:
+        batches.check_write(memory_of(tensor)[0], result._cell.array)
     if tensor._cell.version is None and not modes.is_inference_mode_enabled():
         raise InPlaceError.inference()
     if not overlap and view is not None and view.may_overlap() and view.layout().overlaps:

@@ -20,10 +20,10 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors modes dtypes devices storage tracing viewing kernels printing tangents
-    graph.hooks graph.node graph.mutation graph.saved graph.accumulate graph.engine graph
+    errors modes dtypes devices storage tracing viewing kernels printing tangents batches
+    graph.hooks graph.node graph.mutation graph.saved graph.accumulate graph.entry graph.engine graph
     described ways_out tensor random
-    operator_node dispatch_source forward dispatch values
+    operator_node dispatch_source forward observed dispatch values lifting
     views writing
     ops.out ops.operator ops.arguments ops.rules ops.host_values
     ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes
