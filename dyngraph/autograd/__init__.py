@@ -1,6 +1,6 @@
 """PyTorch's `torch.autograd`: backward, grad, the modes, and the graph's own names."""
 
-from dyngraph.autograd import forward_ad as forward_ad, graph as graph
+from dyngraph.autograd import forward_ad as forward_ad, functional as functional, graph as graph
 from dyngraph.autograd.graph import (
     _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
 )
@@ -22,6 +22,7 @@ __all__ = [
     "backward",
     "enable_grad",
     "forward_ad",
+    "functional",
     "grad",
     "graph",
     "inference_mode",
