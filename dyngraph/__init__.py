@@ -23,6 +23,11 @@ from dyngraph import (
     special as special,
     utils as utils,
 )
+from dyngraph.autograd.anomaly_mode import (
+    is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
+    is_anomaly_enabled as is_anomaly_enabled,
+    set_anomaly_enabled as set_anomaly_enabled,
+)
 from dyngraph.devices import (
     device as device,
 )
@@ -690,6 +695,9 @@ from dyngraph.ops.trigonometry import (
     tan as tan,
     tanh as tanh,
 )
+from dyngraph.ops.where_safe import (
+    where_safe as where_safe,
+)
 from dyngraph.printing import (
     set_printoptions as set_printoptions,
 )
@@ -981,6 +989,8 @@ __all__ = [
     "int64",
     "int8",
     "inverse",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_complex",
     "is_conj",
     "is_distributed",
@@ -1164,6 +1174,7 @@ __all__ = [
     "select_scatter",
     "selu",
     "selu_",
+    "set_anomaly_enabled",
     "set_default_dtype",
     "set_grad_enabled",
     "set_printoptions",
@@ -1258,6 +1269,7 @@ __all__ = [
     "vsplit",
     "vstack",
     "where",
+    "where_safe",
     "xlogy",
     "xlogy_",
     "zero_",

@@ -98,17 +98,16 @@ def note_made(cell: Any) -> None:
     cell.batch = current_batch()
 
 
-def note(inputs: Sequence[Any], results: Sequence[Any]) -> None:
-    """Remembers what one operator made inside: its results and its node."""
+def note(inputs: Sequence[Any], results: Sequence[Any], kind: type) -> None:
+    """Remembers what one operator made inside: those results that are tensors, and their node."""
     batch = current_batch()
     assert batch is not None
-    node, traced = None, any(isinstance(x._cell.array, Tracer) for x in inputs)
-    for result in results:
+    made = [r for r in results if isinstance(r, kind)]
+    for result in made:
         result._cell.batch = batch
-        node = node or result.grad_fn
-        traced = traced or isinstance(result._cell.array, Tracer)
-    if traced and node is not None:
-        batch.nodes.add(node)
+    tensors = [*made, *(x for x in inputs if isinstance(x, kind))]
+    if any(isinstance(t._cell.array, Tracer) for t in tensors):
+        batch.nodes.update(r.grad_fn for r in made if r.grad_fn is not None)
 
 
 def note_copy(node: Any, copy: Any) -> None:

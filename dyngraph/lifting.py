@@ -153,6 +153,8 @@ class _Lift:
                 self.nodes[item] = None
                 todo += [node for node, _ in item.edges if node is not None]
                 if isinstance(item, OperatorNode):
+                    if item.saved is not None:
+                        item.saved = item.arrays()  # what a hook packed belongs to one example
                     for value in item.saved or ():
                         self.note(value)
                     todo += [t.tensor for t in _tangents_of_saved(item)]

@@ -15,11 +15,13 @@ from contextvars import ContextVar
 from typing import Any, Self
 
 __all__ = [
+    "ANOMALY",
     "FORWARD",
     "GRAD",
     "INFERENCE",
     "MAPPED",
     "OBSERVED",
+    "PACKING",
     "enable_grad",
     "get_flags",
     "inference_mode",
@@ -41,9 +43,13 @@ INFERENCE = 2
 """New tensors get no version counter, and nothing is recorded whatever `GRAD` says."""
 FORWARD = 4
 """A level of forward mode is open: tensors may carry tangents, which operators pass on."""
+PACKING = 8
+"""Hooks are in force that pack what is saved for backward."""
+ANOMALY = 16
+"""Nodes remember which line of the user's program made them."""
 MAPPED = 32
 """A function is being mapped over a batch, by `func.vmap`."""
-OBSERVED = FORWARD | MAPPED
+OBSERVED = FORWARD | PACKING | ANOMALY | MAPPED
 """The modes that look at what an operator does, by a slower way; `FORWARD` is the lowest bit."""
 
 
