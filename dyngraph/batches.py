@@ -30,10 +30,20 @@ class Batch:
     """One level of `func.vmap`: `size` examples, inside the level `outer`.
 
     `index` is the number of the example, a tracer. `nodes` are those recorded inside whose inputs
-    or outputs may differ from example to example.
+    or outputs may differ from example to example; `entries` those at which the function begins,
+    `exits` those that a rule for all examples at once goes on behind.
     """
 
-    __slots__ = ("__weakref__", "index", "nodes", "outer", "randomness", "size")
+    __slots__ = (
+        "__weakref__",
+        "entries",
+        "exits",
+        "index",
+        "nodes",
+        "outer",
+        "randomness",
+        "size",
+    )
 
     def __init__(self, size: int, randomness: str) -> None:
         self.size = size
@@ -41,6 +51,8 @@ class Batch:
         self.outer: Batch | None = _current.get()
         self.index: Any = None
         self.nodes: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.entries: list[Any] = []
+        self.exits: list[Any] = []
 
     def whole(self, arrays: Sequence[Any]) -> list[tuple[Any, bool]]:
         """For each array: that of all examples, batch first, and True; itself and False for one

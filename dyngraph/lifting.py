@@ -10,8 +10,9 @@ every order go through the mapped call as through any operator.
 
 from __future__ import annotations
 
+import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +21,15 @@ import jax.numpy as jnp
 from dyngraph.batches import Batch, current_batch, open_batch
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.entry import Entry
-from dyngraph.graph.node import NO_EDGE, Edge, InputMetadata, Node, Values, creation_numbers
+from dyngraph.graph.node import (
+    NO_EDGE,
+    Edge,
+    Extra,
+    InputMetadata,
+    Node,
+    Values,
+    creation_numbers,
+)
 from dyngraph.kernels import BackwardPlan, Target
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
@@ -58,12 +67,12 @@ def run_mapped(
         batch.index = index
         open_batch(batch)
         try:
-            stand_ins = _StandIns(batch, examples)
-            given = [stand_ins.of(tensor) for tensor in inputs]
+            arrays_left = iter(examples)
+            given = [_stand_in(batch, tensor, arrays_left) for tensor in inputs]
             versions = [t._cell.version for t in given]
             outs = list(function(*given))
             changed = [i for i, t in enumerate(given) if t._cell.version != versions[i]]
-            lifted = _Lift(batch, stand_ins.entries).run([*outs, *(given[i] for i in changed)])
+            lifted = _Lift(batch).run([*outs, *(given[i] for i in changed)])
             results.extend(lifted[: len(outs)])
             for i, result in zip(changed, lifted[len(outs) :], strict=True):
                 written.append((inputs[i], result.tensor))
@@ -78,6 +87,11 @@ def run_mapped(
     return results
 
 
+def spread_all(results: Sequence[Mapped], size: int) -> list[Tensor]:
+    """The results for each example, batch first, also of those that are the same for all."""
+    return [t if batched else t.expand(size, *t.shape) for t, batched in results]
+
+
 def _gather(tensor: Tensor, arrays: list[Any]) -> None:
     arrays.append(tensor._cell.array)
     for tangent in tangents_of(tensor):
@@ -85,52 +99,81 @@ def _gather(tensor: Tensor, arrays: list[Any]) -> None:
         _gather(tangent.tensor, arrays)
 
 
-class _StandIns:
-    """Makes the tensors of one example, from arrays in the order of `_gather`."""
+def _stand_in(batch: Batch, tensor: Tensor, arrays: Iterator[Any]) -> Tensor:
+    """The tensor of one example, with what it carries; `arrays` are in the order of `_gather`."""
+    array = next(arrays)
+    result = new_tensor(Storage(array, tensor._cell.version))
+    result._cell.batch = batch
+    if tensor._edge is not None:
+        leaf = tensor._edge is LEAF
+        outputs = ((array.shape, array.dtype),)
+        entry = Entry(result if leaf else None, outputs, tensor.gradient_edge())
+        batch.entries.append(entry)
+        batch.nodes.add(entry)
+        result._edge = LEAF if leaf else (entry, 0)
+        if leaf:
+            result.need_meta().accumulator = weakref.ref(entry)
+    for tangent in tangents_of(tensor):
+        assert tangent.tensor is not None
+        give_tangent(result, _stand_in(batch, tangent.tensor, arrays), tangent.level)
+    return result
 
-    def __init__(self, batch: Batch, arrays: Iterable[Any]) -> None:
-        self.batch = batch
-        self.arrays = iter(arrays)
-        self.entries: list[Entry] = []
 
-    def of(self, tensor: Tensor) -> Tensor:
-        """The stand-in of a tensor, with what it carries."""
-        array = next(self.arrays)
-        result = new_tensor(Storage(array, tensor._cell.version))
-        result._cell.batch = self.batch
-        if tensor._edge is not None:
-            leaf = tensor._edge is LEAF
-            outputs = ((array.shape, array.dtype),)
-            entry = Entry(result if leaf else None, outputs, tensor.gradient_edge())
-            self.entries.append(entry)
-            self.batch.nodes.add(entry)
-            result._edge = LEAF if leaf else (entry, 0)
-            if leaf:
-                result.need_meta().accumulator = weakref.ref(entry)
-        for tangent in tangents_of(tensor):
-            assert tangent.tensor is not None
-            give_tangent(result, self.of(tangent.tensor), tangent.level)
-        return result
+# --- rules for all examples at once -------------------------------------------------------------
+
+
+def leave_batch(tensor: Tensor) -> Mapped:
+    """Inside a mapped function, the tensor of all examples, batch first, and True; or the tensor
+    itself and False, where it is the same for all.
+
+    A rule that treats all examples at once runs on these, with `open_batch(batch.outer)`; then
+    `enter_batch` leads its results back.
+    """
+    batch = current_batch()
+    assert batch is not None, "nothing is mapped here"
+    ((array, batched),) = batch.whole([tensor._cell.array])
+    edge = None if tensor._edge is None else tensor.gradient_edge()
+    if edge is not None and edge[0] in batch.nodes and not batched:
+        array, batched = jnp.broadcast_to(array, (batch.size, *array.shape)), True
+    carried = [(t.level, t.tensor) for t in tangents_of(tensor) if t.tensor is not None]
+    tangents = [(level, *leave_batch(tangent)) for level, tangent in carried]
+    if not batched and not any(differs for _, _, differs in tangents):
+        return Mapped(tensor, batched=False)
+    if edge is not None:
+        batch.exits.append(edge[0])
+        edge = PassNode(edge, ((array.shape, array.dtype),)), 0
+    result = new_tensor(Storage(array), edge)
+    for level, tangent, differs in tangents:
+        whole = tangent if differs else tangent.expand(batch.size, *tangent.shape)
+        give_tangent(result, whole, level)
+    return Mapped(result, batched=True)
+
+
+def enter_batch(tensor: Tensor) -> Tensor:
+    """Inside a mapped function, the tensor of one example from that of all, batch first."""
+    batch = current_batch()
+    assert batch is not None, "nothing is mapped here"
+    whole: list[Any] = []
+    _gather(tensor, whole)
+    return _stand_in(batch, tensor, iter([batch.example(array) for array in whole]))
 
 
 class _Lift:
     """Lifts the results of a mapped function out of it, and the graph behind them."""
 
-    def __init__(self, batch: Batch, entries: Sequence[Entry]) -> None:
+    def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        self.entries = entries
         self.nodes: dict[Node, None] = {}
         self.arrays: dict[int, Any] = {}
         self.whole: dict[int, tuple[Any, bool]] = {}
         self.cells: dict[int, Storage] = {}
-        self.tangents: dict[int, Tangent | None] = {}
 
     def run(self, tensors: Sequence[Tensor]) -> list[Mapped]:
         """The tensors of all examples."""
         self.collect(tensors)
         known = list(self.arrays.values())
         self.whole = dict(zip(self.arrays, self.batch.whole(known), strict=True))
-        for entry in self.entries:
+        for entry in self.batch.entries:
             entry.close()
         results = [self.tensor(t) for t in tensors]
         for node in self.nodes:
@@ -141,7 +184,7 @@ class _Lift:
 
     def collect(self, tensors: Sequence[Tensor]) -> None:
         """Finds the nodes and the arrays to lift."""
-        todo: list[Any] = list(tensors)
+        todo: list[Any] = [*tensors, *self.batch.exits]
         while todo:
             item = todo.pop()
             if isinstance(item, Tensor):
@@ -206,16 +249,19 @@ class _Lift:
         node, output_nr = edge
         if node is None or _belongs_to_example(node):
             return None
-        return SumNode(edge, self.batch.size), 0
+        shape, dtype = node.outputs[output_nr]
+        return SumNode(edge, (((self.batch.size, *shape), dtype),)), 0
 
     def node(self, node: Node) -> None:
         """Makes a node that of all examples."""
-        size, own = self.batch.size, node in self.entries
+        size, own = self.batch.size, node in self.batch.entries
         if isinstance(node, OperatorNode):
             self.operator_node(node)
         elif not own:
             node.edges = tuple(self.edge(e) or NO_EDGE for e in node.edges)
         node.outputs = tuple(((size, *shape), dtype) for shape, dtype in node.outputs)
+        if node.extra is not None:
+            map_hooks(node.extra, size)
 
     def operator_node(self, node: OperatorNode) -> None:
         edges = [NO_EDGE if _belongs_to_example(n) else (n, i) for n, i in node.edges]
@@ -282,33 +328,62 @@ def _edge_of_saved(node: OperatorNode, position: int) -> Edge | None:
     return node.edges[spec.differentiable.index(name)] if name in spec.differentiable else None
 
 
-class SumNode(Node):
-    """Sums the gradients of all examples, for what is the same for all."""
+class PassNode(Node):
+    """Passes a gradient on as it is, between nodes of one example and of all."""
 
     __slots__ = ("outputs",)
 
     outputs: Any
 
-    def __init__(self, edge: Edge, size: int) -> None:
-        node, output_nr = edge
-        assert node is not None
-        shape, dtype = node.outputs[output_nr]
+    def __init__(self, edge: Edge, outputs: Any) -> None:
         self.edges = (edge,)
         self.extra = None
         self.sequence_nr = next(creation_numbers)
-        self.outputs = (((size, *shape), dtype),)
-
-    def name(self) -> str:
-        return "SumBackward0"
+        self.outputs = outputs
 
     def output_metadata(self) -> tuple[InputMetadata, ...]:
         return tuple(InputMetadata(shape, dtype) for shape, dtype in self.outputs)
+
+    def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
+        return grads
+
+
+class SumNode(PassNode):
+    """Sums the gradients of all examples, for what is the same for all."""
+
+    __slots__ = ()
+
+    def name(self) -> str:
+        return "SumBackward0"
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
         (grad,) = grads
         if grad is None:
             return (None,)
         return (values.unwrap(values.wrap(grad).sum(0), None, self.name()),)
+
+
+def map_hooks(extra: Extra, size: int) -> None:
+    """Has each hook of a node run on one example, as it was written, for all examples at once."""
+    extra.retained.clear()
+    for hooks in (extra.pre_hooks, extra.post_hooks, *extra.tensor_hooks.values()):
+        for key, hook in list(hooks.items()) if hooks is not None else ():
+            hooks[key] = functools.wraps(hook)(functools.partial(_run_hook, hook, size))
+
+
+def _run_hook(hook: Callable[..., Any], size: int, *args: Any) -> Any:
+    leaves, structure = jax.tree_util.tree_flatten(args)
+    answered: Any = None
+
+    def of_example(*examples: Tensor) -> list[Tensor]:
+        nonlocal answered
+        tensors, answered = jax.tree_util.tree_flatten(
+            hook(*jax.tree_util.tree_unflatten(structure, examples))
+        )
+        return tensors
+
+    found = run_mapped(of_example, leaves, size)
+    return jax.tree_util.tree_unflatten(answered, spread_all(found, size))
 
 
 # --- plans ------------------------------------------------------------------------------------
