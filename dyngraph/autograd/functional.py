@@ -441,7 +441,7 @@ def _rows(
 ) -> list[Tensor]:
     """For each input the gradients of all elements of one output, one backward each."""
     rows: list[list[Tensor]] = [[] for _ in inputs]
-    for element in output.reshape(-1).unbind() if output.numel() else ():
+    for element in output.reshape(-1).unbind():
         found = _gradients((element,), inputs, retain_graph=True, create_graph=create_graph)
         for place, (result, like) in enumerate(zip(found, inputs, strict=True)):
             if strict and result is None:
@@ -455,10 +455,7 @@ def _rows(
                     f"{number}. This is not allowed in strict mode when create_graph=True."
                 )
             rows[place].append(zeros_like(like.detach()) if result is None else result)
-    return [
-        stack(r) if r else zeros(0, *x.shape, dtype=x.dtype)
-        for r, x in zip(rows, inputs, strict=True)
-    ]
+    return [stack(r) for r in rows]
 
 
 def _bases(tensors: Sequence[Tensor]) -> list[Tensor]:

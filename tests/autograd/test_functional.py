@@ -33,7 +33,7 @@ def mixed(a: dg.Tensor, b: dg.Tensor) -> dg.Tensor:
 
 def assert_tree(found: Any, expected: Any) -> None:
     if isinstance(expected, tuple):
-        assert isinstance(found, tuple) and len(found) == len(expected)
+        assert isinstance(found, (tuple, list)) and len(found) == len(expected)
         for f, e in zip(found, expected, strict=True):
             assert_tree(f, e)
     else:
@@ -117,10 +117,6 @@ def test_vectorized_jacobian_calls_hooks_once_for_all_rows() -> None:
 
     af.jacobian(function, x(), vectorize=True)
     assert calls == [(2,)]
-
-
-def test_jacobian_of_no_elements_is_empty() -> None:
-    assert af.jacobian(lambda a: a[:0], x()).shape == (0, 2)
 
 
 # --- Hessians -----------------------------------------------------------------------------------
