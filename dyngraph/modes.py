@@ -19,6 +19,7 @@ __all__ = [
     "FORWARD",
     "GRAD",
     "INFERENCE",
+    "INTERCEPTED",
     "MAPPED",
     "OBSERVED",
     "PACKING",
@@ -47,9 +48,11 @@ PACKING = 8
 """Hooks are in force that pack what is saved for backward."""
 ANOMALY = 16
 """Nodes remember which line of the user's program made them."""
-MAPPED = 32
+INTERCEPTED = 32
+"""Something is asked before each operator runs, and may run it otherwise."""
+MAPPED = 64
 """A function is being mapped over a batch, by `func.vmap`."""
-OBSERVED = FORWARD | PACKING | ANOMALY | MAPPED
+OBSERVED = FORWARD | PACKING | ANOMALY | INTERCEPTED | MAPPED
 """The modes that look at what an operator does, by a slower way; `FORWARD` is the lowest bit."""
 
 

@@ -3,12 +3,17 @@
 from dyngraph.autograd import (
     anomaly_mode as anomaly_mode,
     forward_ad as forward_ad,
+    function as function,
     functional as functional,
     graph as graph,
 )
 from dyngraph.autograd.anomaly_mode import (
     detect_anomaly as detect_anomaly,
     set_detect_anomaly as set_detect_anomaly,
+)
+from dyngraph.autograd.function import (
+    Function as Function,
+    NestedIOFunction as NestedIOFunction,
 )
 from dyngraph.autograd.graph import (
     _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
@@ -26,6 +31,8 @@ from dyngraph.modes import (
 )
 
 __all__ = [
+    "Function",
+    "NestedIOFunction",
     "SavedTensor",
     "Variable",
     "anomaly_mode",
@@ -33,6 +40,7 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "forward_ad",
+    "function",
     "functional",
     "grad",
     "graph",

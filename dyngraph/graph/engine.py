@@ -358,6 +358,11 @@ def current_task() -> GraphTask:
     return _running.task
 
 
+def running_task() -> GraphTask | None:
+    """The backward that is running in this thread, if one is."""
+    return _running.task
+
+
 def queue_callback(callback: Callable[[], Any]) -> None:
     """Calls `callback()` at the end of the backward that is running in this thread.
 
