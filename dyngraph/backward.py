@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from dyngraph import devices, dtypes
@@ -160,9 +159,7 @@ def grad(
     return dict(zip(names, found, strict=True)) if names is not None else tuple(found)
 
 
-def _run_batched(
-    run: Any, values: Sequence[Any], how: Values, *, keep_graph: bool
-) -> list[Any]:
+def _run_batched(run: Any, values: Sequence[Any], how: Values, *, keep_graph: bool) -> list[Any]:
     """One backward for the whole batch: the Engine's walk, mapped."""
     present: list[bool] = []
 

@@ -21,16 +21,9 @@ import jax.numpy as jnp
 from dyngraph.batches import Batch, current_batch, open_batch
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.entry import Entry
-from dyngraph.graph.node import (
-    NO_EDGE,
-    Edge,
-    Extra,
-    InputMetadata,
-    Node,
-    Values,
-    creation_numbers,
-)
-from dyngraph.kernels import BackwardPlan, Target
+from dyngraph.graph.node import NO_EDGE, Edge, Extra, Node
+from dyngraph.graph.passing import PassNode, SumNode
+from dyngraph.mapped_plan import mapped_plan
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
 from dyngraph.tangents import Tangent, give_tangent, tangents_of
@@ -136,15 +129,15 @@ def leave_batch(tensor: Tensor) -> Mapped:
     if edge is not None and edge[0] in batch.nodes and not batched:
         array, batched = jnp.broadcast_to(array, (batch.size, *array.shape)), True
     carried = [(t.level, t.tensor) for t in tangents_of(tensor) if t.tensor is not None]
-    tangents = [(level, *leave_batch(tangent)) for level, tangent in carried]
-    if not batched and not any(differs for _, _, differs in tangents):
+    tangents = [(level, leave_batch(tangent)) for level, tangent in carried]
+    if not batched and not any(tangent.batched for _, tangent in tangents):
         return Mapped(tensor, batched=False)
     if edge is not None:
         batch.exits.append(edge[0])
         edge = PassNode(edge, ((array.shape, array.dtype),)), 0
     result = new_tensor(Storage(array), edge)
-    for level, tangent, differs in tangents:
-        whole = tangent if differs else tangent.expand(batch.size, *tangent.shape)
+    for level, tangent in tangents:
+        (whole,) = spread_all([tangent], batch.size)
         give_tangent(result, whole, level)
     return Mapped(result, batched=True)
 
@@ -328,116 +321,24 @@ def _edge_of_saved(node: OperatorNode, position: int) -> Edge | None:
     return node.edges[spec.differentiable.index(name)] if name in spec.differentiable else None
 
 
-class PassNode(Node):
-    """Passes a gradient on as it is, between nodes of one example and of all."""
-
-    __slots__ = ("outputs",)
-
-    outputs: Any
-
-    def __init__(self, edge: Edge, outputs: Any) -> None:
-        self.edges = (edge,)
-        self.extra = None
-        self.sequence_nr = next(creation_numbers)
-        self.outputs = outputs
-
-    def output_metadata(self) -> tuple[InputMetadata, ...]:
-        return tuple(InputMetadata(shape, dtype) for shape, dtype in self.outputs)
-
-    def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
-        return grads
-
-
-class SumNode(PassNode):
-    """Sums the gradients of all examples, for what is the same for all."""
-
-    __slots__ = ()
-
-    def name(self) -> str:
-        return "SumBackward0"
-
-    def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
-        (grad,) = grads
-        if grad is None:
-            return (None,)
-        return (values.unwrap(values.wrap(grad).sum(0), None, self.name()),)
-
-
 def map_hooks(extra: Extra, size: int) -> None:
     """Has each hook of a node run on one example, as it was written, for all examples at once."""
     extra.retained.clear()
-    for hooks in (extra.pre_hooks, extra.post_hooks, *extra.tensor_hooks.values()):
-        for key, hook in list(hooks.items()) if hooks is not None else ():
+    for hooks in filter(None, (extra.pre_hooks, extra.post_hooks, *extra.tensor_hooks.values())):
+        for key, hook in list(hooks.items()):
             hooks[key] = functools.wraps(hook)(functools.partial(_run_hook, hook, size))
 
 
 def _run_hook(hook: Callable[..., Any], size: int, *args: Any) -> Any:
     leaves, structure = jax.tree_util.tree_flatten(args)
-    answered: Any = None
+    answer: list[Any] = []
 
     def of_example(*examples: Tensor) -> list[Tensor]:
-        nonlocal answered
         tensors, answered = jax.tree_util.tree_flatten(
             hook(*jax.tree_util.tree_unflatten(structure, examples))
         )
+        answer.append(answered)
         return tensors
 
     found = run_mapped(of_example, leaves, size)
-    return jax.tree_util.tree_unflatten(answered, spread_all(found, size))
-
-
-# --- plans ------------------------------------------------------------------------------------
-
-
-def mapped_plan(
-    plan: BackwardPlan, batched: tuple[bool, ...], apart: tuple[bool, ...]
-) -> BackwardPlan:
-    """`plan` for all examples; see `MappedPlan`."""
-    try:
-        return plan.mapped[batched, apart]
-    except KeyError:
-        made = plan.mapped[batched, apart] = MappedPlan(plan, batched, apart)
-        return made
-
-
-class MappedPlan(BackwardPlan):
-    """The plan of a node of all examples: that of one example under `jax.vmap`.
-
-    `batched` says which saved values differ from example to example, `apart` for which of its
-    inputs each example has a gradient of its own; others get the sum.
-    """
-
-    __slots__ = ("apart", "axes", "example")
-
-    def __init__(
-        self, plan: BackwardPlan, batched: tuple[bool, ...], apart: tuple[bool, ...]
-    ) -> None:
-        super().__init__(plan.kernel, plan.needed, plan.sources)
-        self.example = plan
-        self.axes = tuple(0 if b else None for b in batched)
-        self.apart = apart
-        self.passes_on = plan.passes_on and all(apart)
-
-    def make(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
-        of_example = self.example.function(
-            tuple(
-                target if target is None or not apart else _example(target)
-                for target, apart in zip(targets, self.apart, strict=True)
-            ),
-            None if absent is None else tuple(None if a is None else _example(a) for a in absent),
-        )
-
-        def backward(*values: Any) -> tuple[Any, ...]:
-            axes = (*self.axes, *[0] * (len(values) - len(self.axes)))
-            found = jax.vmap(of_example, in_axes=axes)(*values)
-            return tuple(
-                g if g is None or apart else jnp.sum(g, 0)
-                for g, apart in zip(found, self.apart, strict=True)
-            )
-
-        return backward
-
-
-def _example(meta: tuple[tuple[int, ...], Any]) -> tuple[tuple[int, ...], Any]:
-    shape, dtype = meta
-    return shape[1:], dtype
+    return jax.tree_util.tree_unflatten(answer[0], spread_all(found, size))

@@ -13,9 +13,19 @@ from typing import Any
 
 from dyngraph import modes
 from dyngraph.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from dyngraph.backward import grad
-from dyngraph.lifting import run_mapped
-from dyngraph.ops.filled import ones_like, zeros, zeros_like
+from dyngraph.autograd.functional_arguments import (
+    NOT_STRICT,
+    as_given,
+    as_tuple,
+    check_requires_grad,
+    copies,
+    gradients,
+    settled,
+    vector_of,
+    with_zeros,
+)
+from dyngraph.lifting import run_mapped, spread_all
+from dyngraph.ops.filled import zeros, zeros_like
 from dyngraph.ops.joining import stack
 from dyngraph.tensor import Tensor
 
@@ -24,158 +34,6 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 Tensors = Tensor | tuple[Tensor, ...]
 REVERSE, FORWARD = "reverse-mode", "forward-mode"
 OUTPUTS = "outputs of the user-provided function"
-
-
-# --- what goes in and comes out -----------------------------------------------------------------
-
-
-def _as_tuple(value: Any, what: str, where: str) -> tuple[bool, tuple[Tensor, ...]]:
-    """Whether it is a tuple, and the tuple."""
-    is_tuple = isinstance(value, tuple)
-    tensors = value if is_tuple else (value,)
-    for position, each in enumerate(tensors):
-        if not isinstance(each, Tensor):
-            given = f"the value at index {position}" if is_tuple else f"the given {what}"
-            raise TypeError(
-                f"The {what} given to {where} must be either a Tensor or a tuple of Tensors but "
-                f"{given} has type {type(each).__name__}. Make tensors by dg.tensor(...)."
-            )
-    return is_tuple, tensors
-
-
-def _copies(
-    tensors: Sequence[Tensor], *, create_graph: bool, need_graph: bool
-) -> tuple[Tensor, ...]:
-    """What the function is run on: views of its inputs, or leaves."""
-    return tuple(
-        t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(need_graph)
-        for t in tensors
-    )
-
-
-def _settled(tensors: Sequence[Tensor], *, create_graph: bool) -> tuple[Tensor, ...]:
-    return tuple(t if create_graph else t.detach() for t in tensors)
-
-
-def _as_given(tensors: Sequence[Any], *, is_tuple: bool) -> Any:
-    return tuple(tensors) if is_tuple else tensors[0]
-
-
-def _check_v(v: Sequence[Tensor], others: Sequence[Tensor], *, is_tuple: bool) -> None:
-    """Raises where the vector does not look like what it is multiplied by."""
-    if len(v) != len(others):
-        if is_tuple:
-            raise RuntimeError(
-                f"v is a tuple of invalid length: should be {len(others)} but got {len(v)}."
-            )
-        raise RuntimeError(f"The given v should contain a single Tensor, got {len(v)}.")
-    for position, (own, other) in enumerate(zip(v, others, strict=True)):
-        if own.shape != other.shape:
-            raise RuntimeError(
-                f"{f'Entry {position} in ' if is_tuple else ''}v has invalid size: should be "
-                f"{list(other.shape)} but got {list(own.shape)}."
-            )
-
-
-def _vector(
-    v: Any, where: str, others: Sequence[Tensor], *, is_tuple: bool, create_graph: bool
-) -> tuple[Tensor, ...]:
-    """The vector `v`, checked against what it is multiplied by; None means 1 for one element."""
-    if v is None:
-        if len(others) != 1 or others[0].numel() != 1:
-            of = "user-provided function returns" if where == "vjp" else "input to"
-            raise RuntimeError(
-                f"The vector v can only be None if the {of} "
-                f"{'' if where == 'vjp' else 'the user-provided function is '}a single Tensor "
-                "with a single element. Pass a vector of the same sizes."
-            )
-        return (ones_like(others[0].detach()),)
-    _, tensors = _as_tuple(v, "v", where)
-    vector = _copies(tensors, create_graph=create_graph, need_graph=False)
-    _check_v(vector, others, is_tuple=is_tuple)
-    return vector
-
-
-_NOT_STRICT = "This is not allowed in strict mode."
-
-
-def _check_requires_grad(tensors: Sequence[Tensor | None], kind: str, *, strict: bool) -> None:
-    """With `strict`, raises for a tensor without a history: the derivative would be zero."""
-    for i, tensor in enumerate(tensors if strict else ()):
-        if tensor is None:
-            raise RuntimeError(
-                f"The output of the user-provided function is independent of input {i}. "
-                f"{_NOT_STRICT}"
-            )
-        if tensor.requires_grad:
-            continue
-        raise RuntimeError(
-            {
-                "outputs": f"Output {i} of the user-provided function does not require gradients. "
-                "The outputs must be computed in a differentiable manner from the input when "
-                "running in strict mode.",
-                "grad_inputs": f"The gradient with respect to input {i} is independent of the "
-                f"inputs of the user-provided function. {_NOT_STRICT}",
-                "jacobian": "While computing the hessian, found that the jacobian of the "
-                f"user-provided function with respect to input {i} is independent of the input. "
-                f"{_NOT_STRICT} You should ensure that your function is twice differentiable and "
-                "that the jacobian depends on the inputs, which a linear function violates.",
-                "hessian": "The hessian of the user-provided function with respect to input "
-                f"{i} is independent of the input. {_NOT_STRICT} You should ensure that your "
-                "function is thrice differentiable and that the hessian depends on the inputs.",
-            }[kind]
-        )
-
-
-def _gradients(
-    outputs: Sequence[Tensor | None],
-    inputs: Sequence[Tensor],
-    grad_outputs: Sequence[Tensor] | None = None,
-    **options: Any,
-) -> tuple[Tensor | None, ...]:
-    """`autograd.grad` from those outputs that have a history; None where there is no way."""
-    places = [i for i, out in enumerate(outputs) if out is not None and out.requires_grad]
-    if not places:
-        return (None,) * len(inputs)
-    given = None if grad_outputs is None else [grad_outputs[i] for i in places]
-    roots = [out for out in outputs if out is not None and out.requires_grad]
-    return grad(roots, inputs, given, allow_unused=True, **options)
-
-
-_NO_WAY = {
-    "back": "The output of the user-provided function is independent of input {i}.",
-    "back_trick": "The gradient with respect to the input is independent of entry {i} in the "
-    "grad_outputs when using the double backward trick to compute forward mode gradients.",
-    "double_back": "The jacobian of the user-provided function is independent of input {i}.",
-    "double_back_trick": "The hessian of the user-provided function is independent of entry {i} in "
-    "the grad_jacobian.",
-}
-_NO_HISTORY = {
-    "double_back": "The jacobian of the user-provided function is independent of input {i} when "
-    "create_graph=True.",
-    "double_back_trick": "The hessian of the user-provided function is independent of input {i} "
-    "when create_graph=True.",
-}
-
-
-def _with_zeros(
-    found: Sequence[Tensor | None],
-    likes: Sequence[Tensor],
-    stage: str,
-    *,
-    strict: bool,
-    create_graph: bool,
-) -> tuple[Tensor, ...]:
-    """The gradients, with zeros where there is none; `strict` raises there."""
-    results = []
-    for i, (result, like) in enumerate(zip(found, likes, strict=True)):
-        if strict and result is None:
-            raise RuntimeError(f"{_NO_WAY[stage].format(i=i)} {_NOT_STRICT}")
-        if strict and create_graph and result is not None and not result.requires_grad:
-            text = _NO_HISTORY.get(stage, _NO_WAY[stage])
-            raise RuntimeError(f"{text.format(i=i)} {_NOT_STRICT}")
-        results.append(zeros_like(like.detach()) if result is None else result)
-    return tuple(results)
 
 
 # --- products -----------------------------------------------------------------------------------
@@ -197,14 +55,14 @@ def vjp(
     (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     with modes.enable_grad():
-        is_tuple, given = _as_tuple(inputs, "inputs", "vjp")
-        given = _copies(given, create_graph=create_graph, need_graph=True)
-        outputs_are_tuple, outputs = _as_tuple(func(*given), OUTPUTS, "vjp")
-        _check_requires_grad(outputs, "outputs", strict=strict)
-        vector = _vector(v, "vjp", outputs, is_tuple=outputs_are_tuple, create_graph=create_graph)
+        is_tuple, given = as_tuple(inputs, "inputs", "vjp")
+        given = copies(given, create_graph=create_graph, need_graph=True)
+        outputs_are_tuple, outputs = as_tuple(func(*given), OUTPUTS, "vjp")
+        check_requires_grad(outputs, "outputs", strict=strict)
+        vector = vector_of(v, "vjp", outputs, is_tuple=outputs_are_tuple, create_graph=create_graph)
     with modes.set_grad_enabled(create_graph or modes.is_grad_enabled()):
-        found = _gradients(outputs, given, vector, create_graph=create_graph)
-        product = _with_zeros(found, given, "back", strict=strict, create_graph=create_graph)
+        found = gradients(outputs, given, vector, create_graph=create_graph)
+        product = with_zeros(found, given, "back", strict=strict, create_graph=create_graph)
     return _results(outputs, product, outputs_are_tuple, is_tuple, create_graph=create_graph)
 
 
@@ -224,19 +82,17 @@ def jvp(
     (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     with modes.enable_grad():
-        is_tuple, given = _as_tuple(inputs, "inputs", "jvp")
-        given = _copies(given, create_graph=create_graph, need_graph=True)
-        vector = _vector(v, "jvp", given, is_tuple=is_tuple, create_graph=create_graph)
-        outputs_are_tuple, outputs = _as_tuple(func(*given), OUTPUTS, "jvp")
-        _check_requires_grad(outputs, "outputs", strict=strict)
+        is_tuple, given = as_tuple(inputs, "inputs", "jvp")
+        given = copies(given, create_graph=create_graph, need_graph=True)
+        vector = vector_of(v, "jvp", given, is_tuple=is_tuple, create_graph=create_graph)
+        outputs_are_tuple, outputs = as_tuple(func(*given), OUTPUTS, "jvp")
+        check_requires_grad(outputs, "outputs", strict=strict)
         probes = [zeros_like(out.detach()).requires_grad_() for out in outputs]
-        back = _gradients(outputs, given, probes, create_graph=True)
-        _check_requires_grad(back, "grad_inputs", strict=strict)
+        back = gradients(outputs, given, probes, create_graph=True)
+        check_requires_grad(back, "grad_inputs", strict=strict)
     with modes.set_grad_enabled(create_graph or modes.is_grad_enabled()):
-        found = _gradients(back, probes, vector, create_graph=create_graph)
-        product = _with_zeros(
-            found, outputs, "back_trick", strict=strict, create_graph=create_graph
-        )
+        found = gradients(back, probes, vector, create_graph=create_graph)
+        product = with_zeros(found, outputs, "back_trick", strict=strict, create_graph=create_graph)
     return _results(
         outputs, product, outputs_are_tuple, outputs_are_tuple, create_graph=create_graph
     )
@@ -262,8 +118,8 @@ def vhp(
             "vhp", func, inputs, v, create_graph=create_graph, strict=strict
         )
     with modes.set_grad_enabled(create_graph or modes.is_grad_enabled()):
-        found = _gradients(slope, given, vector, create_graph=create_graph)
-        product = _with_zeros(found, given, "double_back", strict=strict, create_graph=create_graph)
+        found = gradients(slope, given, vector, create_graph=create_graph)
+        product = with_zeros(found, given, "double_back", strict=strict, create_graph=create_graph)
     return _results(outputs, product, False, is_tuple, create_graph=create_graph)
 
 
@@ -286,11 +142,11 @@ def hvp(
             "hvp", func, inputs, v, create_graph=create_graph, strict=strict
         )
         probes = [zeros_like(x.detach()).requires_grad_() for x in given]
-        back = _gradients(slope, given, probes, create_graph=True)
-        _check_requires_grad(slope, "hessian", strict=strict)
+        back = gradients(slope, given, probes, create_graph=True)
+        check_requires_grad(slope, "hessian", strict=strict)
     with modes.set_grad_enabled(create_graph or modes.is_grad_enabled()):
-        found = _gradients(back, probes, vector, create_graph=create_graph)
-        product = _with_zeros(
+        found = gradients(back, probes, vector, create_graph=create_graph)
+        product = with_zeros(
             found, given, "double_back_trick", strict=strict, create_graph=create_graph
         )
     return _results(outputs, product, False, is_tuple, create_graph=create_graph)
@@ -306,14 +162,14 @@ def _first_derivative(
     strict: bool,
 ) -> tuple[Any, ...]:
     """Whether the inputs are a tuple, what the function ran on, `v`, its output, its gradient."""
-    is_tuple, given = _as_tuple(inputs, "inputs", where)
-    given = _copies(given, create_graph=create_graph, need_graph=True)
-    vector = _vector(v, where, given, is_tuple=is_tuple, create_graph=create_graph)
-    outputs_are_tuple, outputs = _as_tuple(func(*given), OUTPUTS, where)
-    _check_requires_grad(outputs, "outputs", strict=strict)
+    is_tuple, given = as_tuple(inputs, "inputs", where)
+    given = copies(given, create_graph=create_graph, need_graph=True)
+    vector = vector_of(v, where, given, is_tuple=is_tuple, create_graph=create_graph)
+    outputs_are_tuple, outputs = as_tuple(func(*given), OUTPUTS, where)
+    check_requires_grad(outputs, "outputs", strict=strict)
     _check_one_number(where, outputs, is_tuple=outputs_are_tuple)
-    slope = _gradients(outputs, given, create_graph=True)
-    _check_requires_grad(slope, "jacobian", strict=strict)
+    slope = gradients(outputs, given, create_graph=True)
+    check_requires_grad(slope, "jacobian", strict=strict)
     return is_tuple, given, vector, outputs, slope
 
 
@@ -339,8 +195,8 @@ def _results(
     create_graph: bool,
 ) -> tuple[Any, Any]:
     return (
-        _as_given(_settled(outputs, create_graph=create_graph), is_tuple=outputs_are_tuple),
-        _as_given(_settled(product, create_graph=create_graph), is_tuple=product_is_tuple),
+        as_given(settled(outputs, create_graph=create_graph), is_tuple=outputs_are_tuple),
+        as_given(settled(product, create_graph=create_graph), is_tuple=product_is_tuple),
     )
 
 
@@ -397,10 +253,10 @@ def jacobian(
             "either set `strict=False` or `vectorize=False`."
         )
     with modes.enable_grad():
-        is_tuple, given = _as_tuple(inputs, "inputs", "jacobian")
-        given = _copies(given, create_graph=create_graph, need_graph=True)
-        outputs_are_tuple, outputs = _as_tuple(func(*given), OUTPUTS, "jacobian")
-        _check_requires_grad(outputs, "outputs", strict=strict)
+        is_tuple, given = as_tuple(inputs, "inputs", "jacobian")
+        given = copies(given, create_graph=create_graph, need_graph=True)
+        outputs_are_tuple, outputs = as_tuple(func(*given), OUTPUTS, "jacobian")
+        check_requires_grad(outputs, "outputs", strict=strict)
         if vectorize:
             rows = _all_rows(outputs, given, create_graph=create_graph)
         else:
@@ -409,15 +265,13 @@ def jacobian(
                 for i, out in enumerate(outputs)
             ]
     blocks = [
-        _settled(
+        settled(
             [row.reshape(*out.shape, *x.shape) for row, x in zip(of_output, given, strict=True)],
             create_graph=create_graph,
         )
         for out, of_output in zip(outputs, rows, strict=True)
     ]
-    return _as_given(
-        [_as_given(b, is_tuple=is_tuple) for b in blocks], is_tuple=outputs_are_tuple
-    )
+    return as_given([as_given(b, is_tuple=is_tuple) for b in blocks], is_tuple=outputs_are_tuple)
 
 
 def _all_rows(
@@ -426,7 +280,7 @@ def _all_rows(
     """For each output, and each input, the gradients of all elements, from one backward."""
     sizes = [out.numel() for out in outputs]
     flat = [out.reshape(-1) for out in outputs]
-    found = _gradients(
+    found = gradients(
         flat, inputs, _bases(outputs), create_graph=create_graph, is_grads_batched=True
     )
     columns = [
@@ -442,12 +296,12 @@ def _rows(
     """For each input the gradients of all elements of one output, one backward each."""
     rows: list[list[Tensor]] = [[] for _ in inputs]
     for element in output.reshape(-1).unbind():
-        found = _gradients((element,), inputs, retain_graph=True, create_graph=create_graph)
+        found = gradients((element,), inputs, retain_graph=True, create_graph=create_graph)
         for place, (result, like) in enumerate(zip(found, inputs, strict=True)):
             if strict and result is None:
                 raise RuntimeError(
                     f"Output {number} of the user-provided function is independent of input "
-                    f"{place}. {_NOT_STRICT}"
+                    f"{place}. {NOT_STRICT}"
                 )
             if strict and create_graph and result is not None and not result.requires_grad:
                 raise RuntimeError(
@@ -471,34 +325,35 @@ def _bases(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 def _forward_jacobian(func: Callable[..., Any], inputs: Any) -> Any:
     """The Jacobian by forward mode, for all elements of the inputs at once."""
-    is_tuple, given = _as_tuple(inputs, "inputs", "jacobian")
+    is_tuple, given = as_tuple(inputs, "inputs", "jacobian")
     sizes = [x.numel() for x in given]
-    outputs: tuple[Tensor, ...] = ()
+    shapes: list[Any] = []
     outputs_are_tuple = False
 
     def push(*directions: Tensor) -> list[Tensor]:
-        nonlocal outputs, outputs_are_tuple
+        nonlocal outputs_are_tuple
         with dual_level():
             duals = [
                 make_dual(x, direction.view_as(x))
                 for x, direction in zip(given, directions, strict=True)
             ]
-            outputs_are_tuple, outputs = _as_tuple(func(*duals), OUTPUTS, "jacobian")
+            outputs_are_tuple, outputs = as_tuple(func(*duals), OUTPUTS, "jacobian")
             pairs = [unpack_dual(out) for out in outputs]
+        shapes.extend(out.shape for out in outputs)
         return [zeros_like(p.detach()) if t is None else t for p, t in pairs]
 
-    found = run_mapped(push, _bases(given), sum(sizes))
-    blocks = []
-    for (tangents, batched), out in zip(found, outputs, strict=True):
-        columns = tangents if batched else tangents.expand(sum(sizes), *out.shape)
-        parts = columns.movedim(0, -1).split(sizes, -1)
-        blocks.append(
-            _as_given(
-                [p.reshape(*out.shape, *x.shape) for p, x in zip(parts, given, strict=True)],
-                is_tuple=is_tuple,
-            )
+    columns = spread_all(run_mapped(push, _bases(given), sum(sizes)), sum(sizes))
+    blocks = [
+        as_given(
+            [
+                part.reshape(*shape, *x.shape)
+                for part, x in zip(column.movedim(0, -1).split(sizes, -1), given, strict=True)
+            ],
+            is_tuple=is_tuple,
         )
-    return _as_given(blocks, is_tuple=outputs_are_tuple)
+        for column, shape in zip(columns, shapes, strict=True)
+    ]
+    return as_given(blocks, is_tuple=outputs_are_tuple)
 
 
 def hessian(
@@ -519,7 +374,7 @@ def hessian(
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    is_tuple, given = _as_tuple(inputs, "inputs", "hessian")
+    is_tuple, given = as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in (FORWARD, REVERSE):
         raise AssertionError(
             'Expected strategy to be either "forward-mode" or "reverse-mode", got '
@@ -527,8 +382,8 @@ def hessian(
         )
 
     def one_number(*tensors: Tensor) -> Tensor:
-        outputs_are_tuple, outputs = _as_tuple(func(*tensors), OUTPUTS, "hessian")
-        _check_requires_grad(outputs, "outputs", strict=strict)
+        outputs_are_tuple, outputs = as_tuple(func(*tensors), OUTPUTS, "hessian")
+        check_requires_grad(outputs, "outputs", strict=strict)
         _check_one_number("hessian", outputs, is_tuple=outputs_are_tuple)
         return outputs[0].squeeze()
 
@@ -536,7 +391,7 @@ def hessian(
         if outer_jacobian_strategy == FORWARD:
             tensors = tuple(t.requires_grad_() for t in tensors)
         result = jacobian(one_number, tensors, create_graph=True)
-        _check_requires_grad(result, "jacobian", strict=strict)
+        check_requires_grad(result, "jacobian", strict=strict)
         return result
 
     result = jacobian(

@@ -160,5 +160,3 @@ def _check_like(position: int, tangent: Tensor, primal: Tensor) -> None:
 def _nowhere_zero(like: Tensor) -> Tensor:
     values = np.sin(1 + np.arange(like.numel(), dtype=np.float32)).reshape(like.shape)
     return as_tensor(values).to(like.dtype)
-
-

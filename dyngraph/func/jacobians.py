@@ -53,7 +53,7 @@ def jacrev(
         outputs, out_spec = trees.flatten(output)
         check_real("jacrev", outputs, inputs=False)
         primals, spec = _primals(args, argnums)
-        parts = []
+        parts: list[list[Tensor]] = []
         for basis in _bases(outputs, chunk_size):
             cotangents = trees.unflatten(out_spec, basis)
             if chunk_size == 1:
@@ -62,7 +62,7 @@ def jacrev(
             else:
                 rows = trees.flatten(vmap(pull)(cotangents))[0]
             parts.append(rows)
-        columns = [cat(p) if len(p) > 1 else p[0] for p in zip(*parts, strict=True)]
+        columns = [cat(p) for p in zip(*parts, strict=True)] if len(parts) > 1 else parts[0]
         sizes = [out.numel() for out in outputs]
         by_input = [column.split(sizes) for column in columns]
         by_output = [

@@ -229,8 +229,8 @@ def _input_dim(where: str, leaf: Any, dim: Any) -> int | None:
         return None
     if not isinstance(dim, int):
         raise ValueError(
-            f"{where}: Got in_dim={dim} for an input but in_dim must be either an integer dimension "
-            "or None."
+            f"{where}: Got in_dim={dim} for an input but in_dim must be either an integer "
+            "dimension or None."
         )
     if not isinstance(leaf, Tensor):
         raise ValueError(

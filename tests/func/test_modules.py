@@ -45,6 +45,9 @@ class Counting(Part):
         return self.inner(x) * self.scale  # type: ignore[attr-defined]
 
 
+X = dg.tensor(3.0)
+
+
 def line(weight: float = 2.0, *, requires_grad: bool = True) -> Line:
     return Line(
         weight=dg.tensor(weight, requires_grad=requires_grad),
@@ -54,9 +57,6 @@ def line(weight: float = 2.0, *, requires_grad: bool = True) -> Line:
 
 def counting() -> Counting:
     return Counting(inner=line(), scale=dg.tensor(10.0), steps=dg.tensor(0.0))
-
-
-X = dg.tensor(3.0)
 
 
 def test_call_uses_what_is_given() -> None:
@@ -150,6 +150,9 @@ def test_functionalize_keeps_writes_to_inputs() -> None:
     assert x.tolist() == [3.0, 3.0]
 
 
+untyped: Any = func  # for what no type checker lets pass
+
+
 def in_evaluation() -> Line:
     module = line()
     module.training = False
@@ -160,40 +163,46 @@ def in_evaluation() -> Line:
     ("call", "kind", "match"),
     [
         (
-            lambda: func.functional_call(line(), {"wei": X}, X, strict=True),
+            lambda: untyped.functional_call(line(), {"wei": X}, X, strict=True),
             RuntimeError,
             r"(?s)Unexpected key\(s\): 'wei'.*Missing key\(s\)",
         ),
-        (lambda: func.functional_call(line(), 3, X), ValueError, "to be a dict, or a list/tuple"),
-        (lambda: func.functional_call(line(), [3], X), ValueError, "to be dictionaries"),
         (
-            lambda: func.functional_call(line(), [{"bias": X}, {"bias": X}], X),
+            lambda: untyped.functional_call(line(), 3, X),
+            ValueError,
+            "to be a dict, or a list/tuple",
+        ),
+        (lambda: untyped.functional_call(line(), [3], X), ValueError, "to be dictionaries"),
+        (
+            lambda: untyped.functional_call(line(), [{"bias": X}, {"bias": X}], X),
             ValueError,
             "appeared in multiple dictionaries",
         ),
         (
-            lambda: func.functional_call(Line(weight=X, bias=X), {"weight": X, "bias": X * 2}, X),
+            lambda: untyped.functional_call(
+                Line(weight=X, bias=X), {"weight": X, "bias": X * 2}, X
+            ),
             ValueError,
             "got multiple values for keys",
         ),
-        (lambda: func.stack_module_state([]), RuntimeError, "at least one model, got 0"),
+        (lambda: untyped.stack_module_state([]), RuntimeError, "at least one model, got 0"),
         (
-            lambda: func.stack_module_state([line(), counting()]),
+            lambda: untyped.stack_module_state([line(), counting()]),
             RuntimeError,
             "all models to be of the same class",
         ),
         (
-            lambda: func.stack_module_state([line(), in_evaluation()]),
+            lambda: untyped.stack_module_state([line(), in_evaluation()]),
             RuntimeError,
             "the same training/eval mode",
         ),
         (
-            lambda: func.stack_module_state([line(), line(requires_grad=False)]),
+            lambda: untyped.stack_module_state([line(), line(requires_grad=False)]),
             RuntimeError,
             "the same .requires_grad",
         ),
         (
-            lambda: func.functionalize(lambda x: x, remove="views"),
+            lambda: untyped.functionalize(lambda x: x, remove="views"),
             RuntimeError,
             "invalid argument for remove",
         ),

@@ -39,9 +39,9 @@ MORE: dict[str, Transform] = {
     "vmap of hessian": lambda lib, f: lambda x: lib.vmap(lib.hessian(f))(rows(x)),
     "hessian of vmap": lambda lib, f: lib.hessian(lambda x: (lib.vmap(f)(rows(x)) ** 2).sum()),
     "jvp of vmap": lambda lib, f: lambda x: lib.jvp(lambda x: lib.vmap(f)(rows(x)), (x,), (x,))[1],
-    "vmap of jvp": lambda lib, f: lambda x: lib.vmap(
-        lambda t: lib.jvp(lib.grad(f), (x,), (t,))[1]
-    )(rows(x)),
+    "vmap of jvp": lambda lib, f: (
+        lambda x: lib.vmap(lambda t: lib.jvp(lib.grad(f), (x,), (t,))[1])(rows(x))
+    ),
     "grad of jvp": lambda lib, f: lib.grad(lambda x: lib.jvp(f, (x,), (x,))[1]),
     "grad of vmap of vmap": lambda lib, f: lib.grad(
         lambda x: (lib.vmap(lib.vmap(f))(rows(x)[:, None] * x[:, None]) ** 2).sum()
@@ -107,5 +107,5 @@ def test_jit_of_a_map_that_draws_different_numbers() -> None:
 
 
 def test_jax_array_leaves_a_mapped_function_in_no_way() -> None:
-    with pytest.raises(RuntimeError, match="calling .numpy.. on a Tensor"):
+    with pytest.raises(RuntimeError, match=r"calling .numpy.. on a Tensor"):
         func.vmap(lambda x: dg.from_jax_array(jnp.asarray(np.asarray(x))))(dg.ones(2))
