@@ -111,7 +111,7 @@ class Function(metaclass=FunctionMeta):
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any, **_: Any) -> Any:
         """The gradients of forward's arguments from those of its outputs; `vjp` is the same."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom "
@@ -121,7 +121,7 @@ class Function(metaclass=FunctionMeta):
     vjp = _default_backward = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+    def jvp(ctx: Any, *grad_inputs: Any, **_: Any) -> Any:
         """The tangents of the outputs from those of forward's arguments."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with "
@@ -129,7 +129,7 @@ class Function(metaclass=FunctionMeta):
         )
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any, **_: Any) -> Any:
         """The outputs for a batch of arguments, and the dims of the batch in them."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
