@@ -14,6 +14,7 @@ import dyngraph.methods  # noqa: F401  (binds the operators to Tensor)
 from dyngraph import (
     autograd as autograd,
     fft as fft,
+    library as library,
     linalg as linalg,
     masked as masked,
     nn as nn,

@@ -18,6 +18,7 @@ PACKAGE = Path(__file__).parent
 SUBMODULES = (
     "autograd",
     "fft",
+    "library",
     "linalg",
     "masked",
     "nn",

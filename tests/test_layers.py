@@ -47,7 +47,7 @@ READING_ORDER = """
     ops.fractional_pooling ops.layouts ops
     backward methods
     numpy linalg fft special masked autograd
-    compiled func utils
+    library compiled func utils
     nn optim interop viz sharding
     generated dyngraph demo
 """.split()
