@@ -8,6 +8,7 @@ Errors of one call's arguments (a wrong dim, a ragged list) are raised where the
 from __future__ import annotations
 
 __all__ = [
+    "GradcheckError",
     "GraphFreedError",
     "InPlaceError",
     "InferenceTensorError",
@@ -17,6 +18,10 @@ __all__ = [
     "SavedTensorModifiedError",
     "UnusedInputError",
 ]
+
+
+class GradcheckError(RuntimeError):
+    """`gradcheck` or `gradgradcheck` found a derivative wrong, or not as derivatives must be."""
 
 
 class GraphFreedError(RuntimeError):

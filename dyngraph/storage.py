@@ -85,7 +85,8 @@ class Storage:
         for tensor in self.lookers():
             with contextlib.suppress(AttributeError):
                 del tensor._cell.array
-            tensor._forget_edge()
+            if tensor._view.family is family:  # to others, as after `x.data.add_(1)`, nothing is new
+                tensor._forget_edge()
         self.count_write(family)
 
     def lookers(self) -> Iterator[Looking]:

@@ -1,6 +1,7 @@
 """PyTorch's `torch.autograd`: backward, grad, the modes, and the graph's own names."""
 
 from dyngraph.autograd import forward_ad as forward_ad, graph as graph
+from dyngraph.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 from dyngraph.autograd.graph import (
     _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
 )
@@ -23,6 +24,8 @@ __all__ = [
     "enable_grad",
     "forward_ad",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_multithreading_enabled",
