@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph import forward, modes
+from dyngraph import modes, observed
 from dyngraph.dispatch_source import PARAMETERS, DispatcherSource
 from dyngraph.errors import InferenceTensorError
 from dyngraph.graph.node import NO_EDGE, creation_numbers
@@ -263,5 +263,5 @@ _SCOPE: dict[str, Any] = {
     "new": object.__new__,
     "new_tensor": new_tensor,
     "recover": recover,
-    "run_dual": functools.partial(forward.run_dual, write_dispatcher),
+    "run_observed": functools.partial(observed.run_observed, write_dispatcher),
 }

@@ -56,7 +56,7 @@ class DispatcherSource:
         blocks = [
             f"def _{self.spec.name}({self.signature}):{self.prologue}",
             "    flags = get_flags()",
-            self.with_tangents(),
+            self.observed(),
             *(self.unwrap(i, p) for i, p in enumerate(self.inputs)),
             self.run(),
             self.wrap(),
@@ -65,11 +65,11 @@ class DispatcherSource:
         ]
         return "\n".join(blocks) + "\n"
 
-    def with_tangents(self) -> str:
-        """The way in forward mode, which runs the same function again with the mode off."""
+    def observed(self) -> str:
+        """The way in modes that look at the call, which run this function again with them off."""
         return (
             f"    if flags >= {modes.FORWARD}:\n"
-            f"        return run_dual(call, {'spec' if self.places else None}, {self.given()})"
+            f"        return run_observed(call, {'spec' if self.places else None}, {self.given()})"
         )
 
     def given(self) -> str:

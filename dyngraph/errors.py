@@ -48,13 +48,21 @@ class SavedTensorModifiedError(RuntimeError):
         saved: int,
         current: int,
         written_at: tuple[str, int] | None,
+        saved_at: tuple[str, int] | None,
     ) -> None:
         place = "" if written_at is None else "It was last written at {}:{}. ".format(*written_at)
+        if saved_at is not None:
+            place += "It was saved at {}:{}. ".format(*saved_at)
         super().__init__(
             "one of the variables needed for gradient computation has been modified by an "
             f"inplace operation: what {node} saved as {field!r}, {kind}, is at version {current}; "
             f"expected version {saved} instead. {place}Write to a clone() of it, or use the "
             "out-of-place operator."
+            + (
+                ""
+                if saved_at
+                else " Anomaly mode (set_detect_anomaly(True)) tells where it was saved."
+            )
         )
 
 

@@ -222,7 +222,7 @@ def lazy_view(parent: Tensor, step: Step) -> Tensor:
     """What `step` shows of `parent`, not computed, to be written over."""
     result = new_tensor(object.__new__(Storage), parent._edge)
     result._cell.views = None
-    return as_view(parent, result, *step, modes.get_flags() & ~modes.FORWARD)
+    return as_view(parent, result, *step, modes.get_flags() & ~modes.OBSERVED)
 
 
 # --- operators through a path -----------------------------------------------------------------
