@@ -85,7 +85,7 @@ class Storage:
         for tensor in self.lookers():
             with contextlib.suppress(AttributeError):
                 del tensor._cell.array
-            if tensor._view.family is family:  # to others, as after `x.data.add_(1)`, nothing is new
+            if tensor._view.family is family:  # for others nothing is new in the graph
                 tensor._forget_edge()
         self.count_write(family)
 

@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck: which derivatives they pass, which they refuse, and what they say."""
+"""gradcheck and gradgradcheck: which derivatives they pass, which they refuse, what they say."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_error_names_output_and_input(fast_mode: bool) -> None:
 
 @modes
 def test_error_shows_both_jacobians(fast_mode: bool) -> None:
-    with pytest.raises(GradcheckError) as raised:
+    with pytest.raises(GradcheckError, match="analytical") as raised:
         gradcheck(lambda x: falsified(x, lambda g: g * 3), leaf(1, 1), fast_mode=fast_mode)
     shown = "".join(str(raised.value).lower().split())
     assert "numerical:tensor([[1.0000,0.0000],[0.0000,1.0000]]" in shown
@@ -210,7 +210,7 @@ def test_random_backward_raises(fast_mode: bool) -> None:
 
     with pytest.raises(GradcheckError, match="Backward is not reentrant"):
         gradcheck(func, leaf(1, 2), fast_mode=fast_mode)
-    options = dict(nondet_tol=1e-4, check_undefined_grad=False, fast_mode=fast_mode)
+    options: dict[str, Any] = dict(nondet_tol=1e-4, check_undefined_grad=False, fast_mode=fast_mode)
     assert gradcheck(func, leaf(1, 2), **options)
 
 
@@ -371,7 +371,9 @@ def test_outputs_are_left_without_a_gradient_one_by_one() -> None:
 def test_complex_functions_pass(
     func: Callable[..., Any], inputs: tuple[complex, ...], fast_mode: bool
 ) -> None:
-    options = dict(fast_mode=fast_mode, check_forward_ad=True, check_batched_grad=True)
+    options: dict[str, Any] = dict(
+        fast_mode=fast_mode, check_forward_ad=True, check_batched_grad=True
+    )
     assert gradcheck(func, leaf(*inputs), **options)
 
 
@@ -395,9 +397,9 @@ def test_wrong_gradient_of_a_complex_output_names_its_part(fast_mode: bool) -> N
 
 @modes
 def test_wrong_gradient_of_a_complex_input_raises(fast_mode: bool) -> None:
-    with pytest.raises(GradcheckError, match="^Jacobian mismatch for output 0 with respect to i"):
+    with pytest.raises(GradcheckError, match=r"^Jacobian mismatch for output 0 with respect to i"):
         gradcheck(lambda z: falsified(z.real), leaf(1 + 1j), fast_mode=fast_mode)
-    with pytest.raises(GradcheckError, match="^Jacobian mismatch for output 0 with respect to i"):
+    with pytest.raises(GradcheckError, match=r"^Jacobian mismatch for output 0 with respect to i"):
         gradcheck(
             lambda z: falsified(z, lambda grad: grad.conj()).abs(), leaf(1j), fast_mode=fast_mode
         )
@@ -448,7 +450,9 @@ def test_only_the_asked_direction_is_checked(fast_mode: bool) -> None:
         return x * 2 if forward_ad._current_level >= 0 else falsified(x * 2)
 
     x, y = leaf(1, 2), leaf(3, 4)
-    forward_only = dict(check_forward_ad=True, check_backward_ad=False, fast_mode=fast_mode)
+    forward_only: dict[str, Any] = dict(
+        check_forward_ad=True, check_backward_ad=False, fast_mode=fast_mode
+    )
     assert gradcheck(wrong_backward, x, **forward_only)
     assert not gradcheck(wrong_backward, x, fast_mode=fast_mode, raise_exception=False)
     assert not gradcheck(wrong_tangent, (x, y), raise_exception=False, **forward_only)
@@ -456,7 +460,7 @@ def test_only_the_asked_direction_is_checked(fast_mode: bool) -> None:
 
 
 def test_wrong_backward_is_told_before_a_wrong_tangent() -> None:
-    with pytest.raises(GradcheckError, match="^Jacobian mismatch"):
+    with pytest.raises(GradcheckError, match=r"^Jacobian mismatch"):
         gradcheck(
             lambda x, y: falsified(wrong_tangent(x, y)[0]),
             (leaf(1), leaf(2)),
@@ -472,7 +476,9 @@ def test_inputs_are_detached_in_forward_mode() -> None:
             needed.append((x.requires_grad, y.requires_grad))
         return x.clone(), y.clone()
 
-    options = dict(check_backward_ad=False, check_forward_ad=True, check_batched_forward_grad=True)
+    options: dict[str, Any] = dict(
+        check_backward_ad=False, check_forward_ad=True, check_batched_forward_grad=True
+    )
     assert gradcheck(func, (leaf(1), leaf(2)), **options)
     assert set(needed) == {(False, False)}
 
@@ -521,12 +527,12 @@ def test_tangent_made_up_for_an_input_without_one_raises() -> None:
 
 
 def reading(grad: dg.Tensor) -> dg.Tensor:
-    return grad * (1.0 if grad.sum().item() > 0 else 1.0)
+    return grad + 0 * grad.sum().item()
 
 
 @modes
 def test_backward_that_reads_values_fails_for_batches(fast_mode: bool) -> None:
-    options = dict(check_undefined_grad=False, fast_mode=fast_mode)
+    options: dict[str, Any] = dict(check_undefined_grad=False, fast_mode=fast_mode)
     assert gradcheck(lambda x: falsified(x, reading), leaf(1, 2), **options)
     with pytest.raises(GradcheckError, match="While computing batched gradients, got:"):
         gradcheck(lambda x: falsified(x, reading), leaf(1, 2), check_batched_grad=True, **options)
@@ -539,7 +545,9 @@ def test_batched_gradients_pass() -> None:
 
 
 def test_batched_tangents_pass() -> None:
-    options = dict(check_forward_ad=True, check_backward_ad=False, check_batched_forward_grad=True)
+    options: dict[str, Any] = dict(
+        check_forward_ad=True, check_backward_ad=False, check_batched_forward_grad=True
+    )
     assert gradcheck(lambda a, b: (a.clone(), a * b), (leaf(1, 2), 3), **options)
     assert gradcheck(lambda a, c: a.clone(), (leaf(1, 2), leaf(3)), **options)
 
@@ -583,7 +591,7 @@ def test_given_gradients_of_outputs_are_used(fast_mode: bool) -> None:
     def func(x: dg.Tensor) -> dg.Tensor:
         return falsified(x**2, lambda grad: seen.append(grad.tolist()))
 
-    options = dict(check_undefined_grad=False, fast_mode=fast_mode)
+    options: dict[str, Any] = dict(check_undefined_grad=False, fast_mode=fast_mode)
     assert gradgradcheck(func, leaf(1, 2), (leaf(5, 7),), **options)
     assert seen[0] == [5, 7]
     assert gradgradcheck(func, leaf(1, 2), leaf(5, 7).detach(), **options)
@@ -596,14 +604,14 @@ def test_random_gradients_of_outputs_are_contiguous_unless_asked(mixed: bool) ->
     def func(x: dg.Tensor) -> dg.Tensor:
         return falsified(x**2, lambda grad: contiguous.append(grad.is_contiguous()))
 
-    options = dict(check_undefined_grad=False, gen_non_contig_grad_outputs=mixed)
+    options: dict[str, Any] = dict(check_undefined_grad=False, gen_non_contig_grad_outputs=mixed)
     assert gradgradcheck(func, leaf(1, 2), **options)
     assert contiguous[0] is not mixed
 
 
 @modes
 def test_forward_mode_over_backward_is_checked(fast_mode: bool) -> None:
-    options = dict(check_fwd_over_rev=True, fast_mode=fast_mode)
+    options: dict[str, Any] = dict(check_fwd_over_rev=True, fast_mode=fast_mode)
     assert gradgradcheck(lambda x, y: x.sin() * y, (leaf(1, 2), leaf(3, 4)), **options)
     options.update(check_rev_over_rev=False, check_undefined_grad=False)
     assert gradgradcheck(lambda x, y: x.sin() * y, (leaf(1, 2), leaf(3, 4)), **options)
@@ -626,7 +634,7 @@ def test_second_derivative_of_a_product_with_two_zeros_raises() -> None:
         return x.scatter_reduce(0, index, source, "prod")
 
     assert gradcheck(func, inputs)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="scatter"):
         gradgradcheck(func, inputs)
 
 
