@@ -538,6 +538,25 @@ def test_backward_that_reads_values_fails_for_batches(fast_mode: bool) -> None:
         gradcheck(lambda x: falsified(x, reading), leaf(1, 2), check_batched_grad=True, **options)
 
 
+@pytest.mark.parametrize("forward", [False, True], ids=["backward", "forward"])
+def test_batch_that_gives_something_else_raises(forward: bool) -> None:
+    calls = itertools.count(1)
+    batch = 8 if forward else 5  # which call is that of the batch
+
+    def func(x: dg.Tensor) -> dg.Tensor:
+        if not forward:
+            return falsified(x, lambda grad: grad * (2 if next(calls) == batch else 1))
+        primal, tangent = forward_ad.unpack_dual(x)
+        if next(calls) == batch and tangent is not None:
+            return forward_ad.make_dual(primal.detach(), tangent * 2)
+        return x * 1
+
+    option = "check_batched_forward_grad" if forward else "check_batched_grad"
+    options: dict[str, Any] = {option: True, "check_undefined_grad": False}
+    with pytest.raises(GradcheckError, match=r"For output 0 and input 0:"):
+        gradcheck(func, leaf(1), check_forward_ad=forward, **options)
+
+
 def test_batched_gradients_pass() -> None:
     assert gradcheck(
         lambda x, y: (x * y, x.detach(), y.exp()), (leaf(1, 2), leaf(3)), check_batched_grad=True

@@ -237,5 +237,5 @@ def _unit(draw: np.random.Generator, like: Tensor) -> np.ndarray:
 def _along(row: np.ndarray, direction: Direction) -> np.ndarray:
     """A row of a Jacobian times a direction of its input."""
     if np.iscomplexobj(row):
-        return row.real @ direction.real + 1j * (row.imag @ direction.imag)
+        return np.real(row) @ direction.real + 1j * (np.imag(row) @ direction.imag)
     return row @ direction.real

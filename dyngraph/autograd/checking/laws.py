@@ -6,10 +6,12 @@ Each function raises GradcheckError where its law is broken.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from dyngraph.autograd import forward_ad
@@ -23,33 +25,23 @@ BATCH = 2
 
 
 def zero_for_zero(point: Point, *, masked: bool | None) -> None:
-    """Gradients of zeros give zeros."""
+    """Gradients of zeros give zeros; with `masked`, nearly zeros."""
     outputs = [point.outputs[i] for i in point.recorded()]
+    if not outputs:
+        return
     moving = point.moving()
-    wanted = [point.inputs[i] for i in moving]
     zeros = [tensor_of(np.zeros(o.shape), o) for o in outputs]
-    found = grad(outputs, wanted, zeros, allow_unused=True) if outputs else ()
-    for i, gradient in zip(moving, found, strict=False):
+    found = grad(outputs, [point.inputs[i] for i in moving], zeros, allow_unused=True)
+    for i, gradient in zip(moving, found, strict=True):
         if gradient is None:
             continue
-        value, like = array_of(gradient), point.inputs[i]
+        value = array_of(gradient)
         if not (np.allclose(value, 0) if masked else np.all(value == 0)):
             raise GradcheckError(
                 f"backward not multiplied by grad_output: with gradients of zeros, that of input "
-                f"{i} is {gradient.detach()}, not zeros. Multiply what backward returns by the "
-                "gradient that it is given."
+                f"{i} is {gradient}, not zeros. Multiply what backward returns by the gradient "
+                "that it is given."
             )
-        for what, is_right in (
-            ("type", gradient.dtype == like.dtype),
-            ("device", gradient.device == like.device),
-            ("size", gradient.shape == like.shape),
-        ):
-            if not is_right:
-                raise GradcheckError(
-                    f"grad is incorrect {what}: {gradient.dtype}{list(gradient.shape)} on "
-                    f"{gradient.device} for an input of {like.dtype}{list(like.shape)} on "
-                    f"{like.device}"
-                )
 
 
 # --- absent gradients and tangents --------------------------------------------------------------
@@ -124,24 +116,15 @@ def undefined_for_zeros_forward(point: Point) -> None:
 
 def batched_backward(point: Point, place: int) -> None:
     """A batch of gradients of one output gives what backward gives for each."""
-    output = point.outputs[place]
-    moving = point.moving()
-    wanted = [point.inputs[i] for i in moving]
-    starts = _draw(output)
-
-    def backward(start: Tensor, *, is_grads_batched: bool) -> list[Any]:
-        return grad(
-            output,
-            wanted,
-            start,
-            retain_graph=True,
-            allow_unused=True,
-            is_grads_batched=is_grads_batched,
-        )
-
-    one_by_one = [backward(tensor_of(s, output), is_grads_batched=False) for s in starts]
-    batch = new_tensor(Storage(jax.numpy.stack([tensor_of(s, output)._cell.array for s in starts])))
-    together = _together(lambda: backward(batch, is_grads_batched=True), "check_batched_grad")
+    output, moving = point.outputs[place], point.moving()
+    backward = functools.partial(
+        grad, output, [point.inputs[i] for i in moving], retain_graph=True, allow_unused=True
+    )
+    starts = [tensor_of(s, output) for s in _draw(output)]
+    one_by_one = [backward(s) for s in starts]
+    batch = new_tensor(Storage(jnp.stack([s._cell.array for s in starts])))
+    in_batch = functools.partial(backward, batch, is_grads_batched=True)
+    together = _together(in_batch, "check_batched_grad")
     for i, result, *each in zip(moving, together, *one_by_one, strict=True):
         if result is not None:
             expected = np.stack([array_of(e) for e in each])
@@ -152,26 +135,27 @@ def batched_forward(point: Point) -> None:
     """A batch of tangents of one input gives what forward mode gives for each."""
     for i in point.moving():
         like = point.inputs[i]
-
-        def tangents(value: jax.Array, i: int = i, like: Tensor = like) -> list[Any]:
-            inputs = [x.detach() if isinstance(x, Tensor) else x for x in point.inputs]
-            with forward_ad.dual_level():
-                inputs[i] = forward_ad.make_dual(like.detach(), new_tensor(Storage(value)))
-                outputs = Point.of(point.func, tuple(inputs)).outputs
-                found = [forward_ad.unpack_dual(o).tangent for o in outputs]
-                pairs = zip(outputs, found, strict=True)
-                return [
-                    jax.numpy.zeros(o.shape, o.dtype.dtype) if t is None else t._cell.array
-                    for o, t in pairs
-                ]
-
+        along = functools.partial(_tangents, point, i)
         starts = [tensor_of(s, like)._cell.array for s in _draw(like)]
-        one_by_one = [tangents(s) for s in starts]
-        batch = jax.numpy.stack(starts)
-        together = _together(lambda: jax.vmap(tangents)(batch), "check_batched_forward_grad")  # noqa: B023
+        one_by_one = [along(s) for s in starts]
+        in_batch = functools.partial(jax.vmap(along), jnp.stack(starts))
+        together = _together(in_batch, "check_batched_forward_grad")
         for place, (result, *each) in enumerate(zip(together, *one_by_one, strict=True)):
             expected = np.stack([np.asarray(e) for e in each])
             _compare_batch(place, i, np.asarray(result), expected, "check_batched_forward_grad")
+
+
+def _tangents(point: Point, moved: int, start: jax.Array) -> list[jax.Array]:
+    """The tangents of all outputs where one input has the tangent `start`."""
+    inputs = [x.detach() if isinstance(x, Tensor) else x for x in point.inputs]
+    with forward_ad.dual_level():
+        inputs[moved] = forward_ad.make_dual(inputs[moved], new_tensor(Storage(start)))
+        outputs = as_tuple(point.func(*inputs))
+        found = [forward_ad.unpack_dual(o).tangent for o in outputs]
+    return [
+        jnp.zeros(o.shape, o.dtype.dtype) if t is None else t._cell.array
+        for o, t in zip(outputs, found, strict=True)
+    ]
 
 
 def _draw(like: Tensor) -> list[np.ndarray]:
