@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import dyngraph as dg
-from dyngraph.autograd import gradcheck, gradgradcheck
+from dyngraph.autograd import forward_ad, gradcheck, gradgradcheck
+from dyngraph.autograd.checking import jacobians
 from dyngraph.autograd.checking.precision import tensors_of
 from dyngraph.autograd.gradcheck import GradcheckError
+from dyngraph.tangents import give_tangent
 
 W = dg.tensor([[1.0, 2.0], [3.0, 4.0]])
 
@@ -241,6 +243,42 @@ def test_other_error_for_an_absent_gradient_has_a_note() -> None:
     with pytest.raises(TypeError, match="NoneType") as raised:
         gradcheck(func, leaf(1.0))
     assert any("check_undefined_grad=False" in note for note in raised.value.__notes__)
+
+
+# What the Engine and forward mode do not let happen: so it is put in between.
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda grad: grad.float(), {"check_grad_dtypes": True}, "Gradient has dtype mismatch"),
+        (lambda grad: grad[:1], {}, "Analytical gradient has incorrect size"),
+    ],
+)
+def test_gradient_of_another_kind_raises(
+    change: Callable[[Any], Any],
+    options: dict[str, Any],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def changed(*args: Any, **kwargs: Any) -> Any:
+        return tuple(map(change, dg.autograd.grad(*args, **kwargs)))
+
+    monkeypatch.setattr(jacobians, "grad", changed)
+    with pytest.raises(GradcheckError, match=message):
+        gradcheck(lambda x: x * 2, leaf(1.0, 2.0), **options)
+
+
+def test_complex_tangent_of_a_real_output_raises() -> None:
+    def func(x: dg.Tensor) -> dg.Tensor:
+        y = x * 2
+        if forward_ad._current_level >= 0:
+            give_tangent(y, dg.tensor([1j]))
+        return y
+
+    options: dict[str, Any] = dict(check_forward_ad=True, check_backward_ad=False)
+    with pytest.raises(GradcheckError, match="Forward AD gradient has dtype mismatch"):
+        gradcheck(func, leaf(1.0), check_grad_dtypes=True, **options)
 
 
 def test_names_are_found_by_import() -> None:
