@@ -5,9 +5,8 @@ What it compares, and how, is in `dyngraph.autograd.checking`.
 
 from __future__ import annotations
 
-import functools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -25,10 +24,10 @@ from dyngraph.autograd.checking.jacobians import (
     unit_directions,
     unit_vectors,
 )
+from dyngraph.autograd.checking.parts import parts_of_inputs, parts_of_outputs
 from dyngraph.autograd.checking.precision import in_double, place
 from dyngraph.backward import grad
 from dyngraph.errors import GradcheckError as GradcheckError
-from dyngraph.ops.complexes import imag, real
 from dyngraph.tensor import Tensor, wrap
 
 __all__ = [
@@ -122,10 +121,10 @@ def gradcheck(
         with in_double(func, given) as in_64_bits:
             point = Point.of(in_64_bits, given)
             if check_backward_ad:
-                for part, each in _parts_of_outputs(point):
+                for part, each in parts_of_outputs(point):
                     Comparison(each, tolerances, forward=False, part=part).run()
             if check_forward_ad:
-                parts = list(_parts_of_inputs(point))
+                parts = list(parts_of_inputs(point))
                 for part, each in parts:
                     Comparison(each, tolerances, forward=True, part=part).run()
                 for _, each in parts if check_undefined_grad else ():
@@ -161,50 +160,6 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
                 "more than once, and no element could be moved by itself. Call contiguous() on it "
                 "before passing it to gradcheck."
             )
-
-
-# --- complex numbers, see Note [Complex numbers] of `checking.comparison` -----------------------
-
-
-def _parts_of_outputs(point: Point) -> Iterator[tuple[str | None, Point]]:
-    """The point, or where outputs are complex, that of the imaginary and that of the real parts."""
-    if not any(o.is_complex() for o in point.outputs):
-        yield None, point
-        return
-
-    def part_of_outputs(take: Callable[[Any], Any], *inputs: Any) -> tuple[Any, ...]:
-        outputs = as_tuple(point.func(*inputs))
-        return tuple(take(o) if o.is_complex() else o for o in outputs)
-
-    for name, take in (("imaginary", imag), ("real", real)):
-        yield name, Point.of(functools.partial(part_of_outputs, take), point.inputs)
-
-
-def _parts_of_inputs(point: Point) -> Iterator[tuple[str | None, Point]]:
-    """The point, or where inputs are complex, those of functions of one part of each of them."""
-    inputs = point.inputs
-    places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.is_complex()]
-    if not places:
-        yield None, point
-        return
-
-    def with_imaginary_part(*parts: Any) -> Any:
-        return point.func(*_replaced(parts, places, lambda i: real(inputs[i]) + parts[i] * 1j))
-
-    def with_real_part(*parts: Any) -> Any:
-        return point.func(*_replaced(parts, places, lambda i: parts[i] + imag(inputs[i]) * 1j))
-
-    yield (
-        "imaginary",
-        Point.of(with_imaginary_part, _replaced(inputs, places, lambda i: imag(inputs[i]))),
-    )
-    yield "real", Point.of(with_real_part, _replaced(inputs, places, lambda i: real(inputs[i])))
-
-
-def _replaced(
-    values: Sequence[Any], places: Sequence[int], new: Callable[[int], Any]
-) -> tuple[Any, ...]:
-    return tuple(new(i) if i in places else value for i, value in enumerate(values))
 
 
 # --- second derivatives -------------------------------------------------------------------------

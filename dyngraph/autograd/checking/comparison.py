@@ -4,12 +4,6 @@
 The slow way compares whole Jacobians J, element by element. The fast way compares v^T J u for
 random u and v: one product J u by finite differences, against v^T J by one backward, times u. An
 error of `atol` in each element adds up to atol * sum(u) * sum(v), so that is what is allowed.
-
-# Note [Complex numbers]
-Finite differences know real functions. So a complex output is looked at as two real ones, its real
-and its imaginary part; for forward mode, a complex input moves along one of its axes at a time.
-What backward gives for a complex input, the derivative along the real axis plus 1j times that along
-the imaginary one, is compared as a complex number.
 """
 
 from __future__ import annotations
