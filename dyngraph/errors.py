@@ -8,6 +8,7 @@ Errors of one call's arguments (a wrong dim, a ragged list) are raised where the
 from __future__ import annotations
 
 __all__ = [
+    "FunctionError",
     "GradcheckError",
     "GraphFreedError",
     "InPlaceError",
@@ -66,6 +67,10 @@ class SavedTensorModifiedError(RuntimeError):
         )
 
 
+class FunctionError(RuntimeError):
+    """A custom Function did, or returned, what autograd can't make sense of."""
+
+
 class InPlaceError(RuntimeError):
     """A tensor can't be written to, or not by that value."""
 
@@ -90,6 +95,15 @@ class InPlaceError(RuntimeError):
                 "output of a function that returns multiple views. Such functions do not allow the "
                 "output views to be modified inplace. Replace the inplace operation by an "
                 "out-of-place one, or take the views one by one."
+            )
+        if made == "function":
+            return cls(
+                f"{place or 'A tensor'} is a view and {what} modified inplace. This view was "
+                "created inside a custom Function (or because an input was returned as-is) and the "
+                "autograd logic to handle view+inplace would override the custom backward "
+                "associated with the custom Function, leading to incorrect gradients. This "
+                "behavior is forbidden. You can fix this by cloning the output of the custom "
+                "Function."
             )
         subject = "A view" if place is None else f"{place} is a view of a view which"
         mode, normal = {

@@ -24,6 +24,7 @@ from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.viewing import Layout, contiguous_stride, look, write_through
 
 RECORDED, UNRECORDED, INFERENCE, SEVERAL = "", "no_grad", "inference_mode", "several"
+CUSTOM = "function"
 """How a view was made: of all but the first, writes are refused while operators are recorded."""
 Step = tuple[Kernel, tuple[Any, ...]]
 
@@ -91,13 +92,14 @@ class View:
         RuntimeError while operators are recorded.
         """
         base = self.base
-        if base is None or not _is_followed(base):
+        if self.made != CUSTOM and (base is None or not _is_followed(base)):
             tensor._edge = None
             return
         if self.made:
             if modes.is_recording():
                 raise InPlaceError.view(self.made, None, indirect=True)
             return
+        assert base is not None
         before = modes.get_flags()
         modes.set_flags(before & ~modes.INFERENCE | modes.GRAD)
         try:

@@ -3,11 +3,16 @@
 from dyngraph.autograd import (
     anomaly_mode as anomaly_mode,
     forward_ad as forward_ad,
+    function as function,
     graph as graph,
 )
 from dyngraph.autograd.anomaly_mode import (
     detect_anomaly as detect_anomaly,
     set_detect_anomaly as set_detect_anomaly,
+)
+from dyngraph.autograd.function import (
+    Function as Function,
+    NestedIOFunction as NestedIOFunction,
 )
 from dyngraph.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 from dyngraph.autograd.graph import (
@@ -26,6 +31,8 @@ from dyngraph.modes import (
 )
 
 __all__ = [
+    "Function",
+    "NestedIOFunction",
     "SavedTensor",
     "Variable",
     "anomaly_mode",
@@ -33,6 +40,7 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "forward_ad",
+    "function",
     "grad",
     "gradcheck",
     "gradgradcheck",

@@ -56,6 +56,7 @@ class detect_anomaly(ModeSwitch):  # noqa: N801 - PyTorch's name
 
     Warns that it costs time.
 
+    >>> import warnings
     >>> x = dg.tensor([0.0], requires_grad=True)
     >>> with warnings.catch_warnings(action="ignore"), dg.autograd.detect_anomaly():
     ...     (x.sqrt() * 0).sum().backward()

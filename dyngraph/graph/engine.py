@@ -358,6 +358,11 @@ def current_task() -> GraphTask:
     return _running.task
 
 
+def is_graph_kept() -> bool:
+    """Whether a backward is running in this thread that keeps the graph."""
+    return _running.task is not None and _running.task.keep_graph
+
+
 def queue_callback(callback: Callable[[], Any]) -> None:
     """Calls `callback()` at the end of the backward that is running in this thread.
 
