@@ -24,6 +24,7 @@ from dyngraph.autograd.checking.jacobians import (
     unit_directions,
     unit_vectors,
 )
+from dyngraph.autograd.checking.mismatch import difference
 from dyngraph.autograd.checking.parts import parts_of_inputs, parts_of_outputs
 from dyngraph.autograd.checking.precision import in_double, place
 from dyngraph.backward import grad
@@ -336,7 +337,7 @@ def get_analytical_jacobian(
         first, again = (by_backward(output, wanted, gradients) for _ in range(2))
         jacobians = tuple(wrap(jnp.asarray(one.jacobian)) for one in first)
     is_reentrant = all(
-        np.abs(one.jacobian - other.jacobian).max(initial=0.0) <= nondet_tol
+        difference(one.jacobian, other.jacobian).max(initial=0.0) <= nondet_tol
         for one, other in zip(first, again, strict=True)
     )
     has_right_sizes = all(one.has_right_size for one in first)

@@ -224,6 +224,12 @@ def test_nan_is_no_match() -> None:
         gradcheck(lambda x: x.sqrt() * 0, dg.tensor([0.0], requires_grad=True))
 
 
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_infinite_output_is_no_match(fast_mode: bool) -> None:
+    with pytest.raises(GradcheckError, match="The largest difference is nan"):
+        gradcheck(lambda x: x - np.inf, leaf(1.0, 2.0), fast_mode=fast_mode)
+
+
 def test_output_that_is_no_tensor_raises() -> None:
     with pytest.raises(TypeError, match="func returned NoneType as output 1: expected a tensor"):
         gradcheck(lambda x: (x, None), leaf(1.0))

@@ -25,6 +25,7 @@ from dyngraph.autograd.checking.jacobians import (
 from dyngraph.autograd.checking.mismatch import (
     Pair,
     both,
+    difference,
     is_close,
     largest_difference,
     of_low_precision,
@@ -135,12 +136,12 @@ class Comparison:
                     f"Analytical gradient has incorrect size: that of output {output} for input "
                     f"{i} is not {list(self._input(i).shape)}"
                 )
-            difference = np.abs(one.jacobian - other.jacobian).max(initial=0.0)
-            if difference > self.given.nondet_tol:
+            apart = difference(one.jacobian, other.jacobian).max(initial=0.0)
+            if apart > self.given.nondet_tol:
                 raise GradcheckError(
                     "Backward is not reentrant, i.e., running backward with same input and "
                     f"grad_output multiple times gives different values: those of output {output} "
-                    f"for input {i} differ by up to {difference:.6g}. The tolerance for "
+                    f"for input {i} differ by up to {apart:.6g}. The tolerance for "
                     f"nondeterminism was {self.given.nondet_tol}. If backward is meant to be "
                     "random, pass a larger nondet_tol."
                 )
@@ -181,7 +182,7 @@ class Comparison:
             for output, v in weights.items():
                 product = expected[i][output]
                 assert product is not None, "an output that requires grad is differentiable"
-                product = product[0] if v is None else product[0] @ v
+                product = product[0] if v is None else _dot(product[0], v)
                 total = u.real.sum() + (u.imag.sum() if self._input(i).is_complex() else 0.0)
                 atol = self.given.atol * float(total) * (1.0 if v is None else float(v.sum()))
                 if not is_close(found[i][output], product, self.given.rtol, atol):
@@ -231,5 +232,10 @@ def _unit(draw: np.random.Generator, like: Tensor) -> np.ndarray:
 def _along(row: np.ndarray, direction: Direction) -> np.ndarray:
     """A row of a Jacobian times a direction of its input."""
     if np.iscomplexobj(row):
-        return np.real(row) @ direction.real + 1j * (np.imag(row) @ direction.imag)
-    return row @ direction.real
+        return _dot(np.real(row), direction.real) + 1j * _dot(np.imag(row), direction.imag)
+    return _dot(row, direction.real)
+
+
+@np.errstate(invalid="ignore")  # where both infinities are in it, the sum is NaN
+def _dot(row: np.ndarray, weights: np.ndarray) -> Any:
+    return row @ weights

@@ -147,11 +147,14 @@ def _difference(
     derivatives: list[np.ndarray | None] = []
     for a, b in zip(below, above, strict=True):
         _check_alike(a, b, step, eps)
-        dtype = dtypes.of(a.dtype)
-        wide = np.complex128 if dtype.is_complex else np.float64
-        slope = (b.astype(wide) - a.astype(wide)).reshape(-1) / (2 * eps)
-        derivatives.append(slope if dtype.is_differentiable else None)
+        derivatives.append(_slope(a, b, eps) if dtypes.of(a.dtype).is_differentiable else None)
     return derivatives
+
+
+@np.errstate(invalid="ignore")  # where both are infinite, it is NaN
+def _slope(below: np.ndarray, above: np.ndarray, eps: float) -> np.ndarray:
+    wide = np.complex128 if dtypes.of(below.dtype).is_complex else np.float64
+    return (above.astype(wide) - below.astype(wide)).reshape(-1) / (2 * eps)
 
 
 def _check_alike(a: np.ndarray, b: np.ndarray, step: np.ndarray, eps: float) -> None:

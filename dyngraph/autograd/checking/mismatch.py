@@ -49,18 +49,24 @@ def both(analytical: np.ndarray, numerical: np.ndarray) -> str:
     )
 
 
+@np.errstate(invalid="ignore")
+def difference(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """How far the elements are apart: NaN where both are infinite."""
+    return np.abs(one - other)
+
+
 def largest_difference(
     analytical: np.ndarray, numerical: np.ndarray, point: Point, pair: Pair
 ) -> str:
     """The largest difference between two Jacobians and where it is, as a sentence."""
-    difference = np.abs(analytical - numerical)
-    row, column = np.unravel_index(np.argmax(difference), difference.shape)
+    apart = difference(analytical, numerical)
+    row, column = np.unravel_index(np.argmax(apart), apart.shape)
     at = [
         [int(i) for i in np.unravel_index(place, tensor.shape)]
         for place, tensor in ((row, point.inputs[pair.input]), (column, point.outputs[pair.output]))
     ]
     return (
-        f"The largest difference is {difference[row, column]:.6g}, at [{row}, {column}]: the "
+        f"The largest difference is {apart[row, column]:.6g}, at [{row}, {column}]: the "
         f"derivative of element {at[1]} of output {pair.output} with respect to element {at[0]} of "
         f"input {pair.input}.\n"
     )
