@@ -191,6 +191,7 @@ def write_dispatcher(
     result_type: type | None = None,
     table: Table | None = None,
     python_operator: bool = False,
+    kept: bool = False,
 ) -> Callable[..., Any]:
     """The function that runs an operator; see `DispatcherSource` for the arguments.
 
@@ -205,6 +206,7 @@ def write_dispatcher(
         optional=optional,
         named=result_type is not None,
         python_operator=python_operator,
+        kept=kept,
     ).text()
     table = Table(spec) if table is None else table
     scope: dict[str, Any] = {
@@ -226,6 +228,17 @@ def write_dispatcher(
     function.source = source
     function.spec = spec
     function.table = table
+    function.with_kept = functools.cache(
+        lambda: write_dispatcher(
+            spec,
+            ", ".join([PARAMETERS.get(n, n) for n in (*spec.inputs, *spec.statics)] + ["kept"]),
+            differentiable=differentiable,
+            optional=spec.inputs,
+            result_type=result_type,
+            table=table,
+            kept=True,
+        )
+    )
     return function
 
 

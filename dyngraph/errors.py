@@ -8,6 +8,7 @@ Errors of one call's arguments (a wrong dim, a ragged list) are raised where the
 from __future__ import annotations
 
 __all__ = [
+    "CheckpointError",
     "FunctionError",
     "GradcheckError",
     "GraphFreedError",
@@ -65,6 +66,10 @@ class SavedTensorModifiedError(RuntimeError):
                 else " Anomaly mode (set_detect_anomaly(True)) tells where it was saved."
             )
         )
+
+
+class CheckpointError(RuntimeError):
+    """A checkpointed function did something else when it ran again."""
 
 
 class FunctionError(RuntimeError):

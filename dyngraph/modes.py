@@ -19,6 +19,7 @@ __all__ = [
     "FORWARD",
     "GRAD",
     "INFERENCE",
+    "INTERCEPTED",
     "OBSERVED",
     "PACKING",
     "enable_grad",
@@ -46,7 +47,9 @@ PACKING = 8
 """Hooks are in force that pack what is saved for backward."""
 ANOMALY = 16
 """Nodes remember which line of the user's program made them."""
-OBSERVED = FORWARD | PACKING | ANOMALY
+INTERCEPTED = 32
+"""Something is asked before each operator runs, and may run it otherwise."""
+OBSERVED = FORWARD | PACKING | ANOMALY | INTERCEPTED
 """The modes that look at what an operator does, by a slower way; `FORWARD` is the lowest bit."""
 
 

@@ -6,31 +6,34 @@ what the mode wants to know or to change is read from, or done to, the node that
 
 from __future__ import annotations
 
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Self
 
 from dyngraph import forward, modes
 from dyngraph.graph import anomaly, packing
 from dyngraph.graph.node import Node
-from dyngraph.kernels import OperatorSpec
 from dyngraph.operator_node import OperatorNode
 from dyngraph.tensor import Tensor
 
 
 def run_observed(
-    write: Callable[..., Any],
-    call: Callable[..., Any],
-    spec: OperatorSpec | None,
-    given: Mapping[str, Any],
+    write: Callable[..., Any], call: Any, recorded: bool, given: Mapping[str, Any]
 ) -> Any:
-    """One call of an operator; `spec` is None where it is never recorded.
+    """One call of an operator, which `recorded` says can be recorded.
 
     `call(**given)` is the call, `given` its inputs, then its static arguments. `write` writes the
     function that runs an operator.
     """
-    if modes.get_flags() & modes.FORWARD:
-        return forward.run_dual(write, call, spec, given)
-    if spec is None:
+    flags = modes.get_flags()
+    if flags & modes.INTERCEPTED:
+        return _interceptors.get()[-1].run(call, given)
+    spec = call.spec
+    if flags & modes.FORWARD:
+        return forward.run_dual(write, call, spec if recorded else None, given)
+    if not recorded:
         return unobserved(lambda: call(**given))
     return observe(lambda: call(**given), list(given.values())[: len(spec.inputs)])
 
@@ -78,3 +81,58 @@ def pack_saved(node: OperatorNode, fields: Sequence[Any]) -> None:
         tensor = fields[source]
         if isinstance(tensor, Tensor):
             node.pack(position, tensor, hooks)
+
+
+# --- asking before an operator runs ---------------------------------------------------------------
+
+_interceptors: ContextVar[tuple[Interceptor, ...]] = ContextVar("dyngraph_interceptors", default=())
+
+
+class Interceptor(ABC):
+    """A context inside of which `intercept` is asked to run each operator; of several, the one
+    entered last comes first."""
+
+    def __enter__(self) -> Self:
+        _set_interceptors((*_interceptors.get(), self))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _set_interceptors(_interceptors.get()[:-1])
+
+    def run(self, call: Any, given: Mapping[str, Any]) -> Any:
+        """Has `intercept` run a call, without this interceptor in force."""
+        stack = _interceptors.get()
+        _set_interceptors(stack[:-1])
+        try:
+            return self.intercept(call, given, lambda: call(**given))
+        finally:
+            _set_interceptors(stack)
+
+    @abstractmethod
+    def intercept(self, op: Any, given: Mapping[str, Any], run: Callable[[], Any]) -> Any:
+        """The results of `op(**given)`, which is what `run()` gives."""
+
+
+def _set_interceptors(stack: tuple[Interceptor, ...]) -> None:
+    _interceptors.set(stack)
+    modes.switch(modes.INTERCEPTED, on=bool(stack))
+
+
+class OperatorLog(Interceptor):
+    """Notes each operator that runs inside, with its arguments and the user's line."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def intercept(self, op: Any, given: Mapping[str, Any], run: Callable[[], Any]) -> Any:
+        shown = [
+            f"{v.dtype.name}{list(v.shape)}" if isinstance(v, Tensor) else repr(v)
+            for v in given.values()
+        ]
+        frame = anomaly.user_frame(sys._getframe(1))
+        place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        self.lines.append(f"{op.__name__}({', '.join(shown)}) at {place}")
+        return run()
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)

@@ -226,7 +226,8 @@ class BackwardCFunction(FunctionCtx, Node):
 
     def maybe_clear_saved_tensors(self) -> None:
         """Frees the saved tensors, unless the graph is kept by the backward that is running."""
-        if not engine.is_graph_kept():
+        task = engine.running_task()
+        if task is None or not task.keep_graph:
             self.saved = None
 
     # --- backward -----------------------------------------------------------------------------

@@ -52,6 +52,13 @@ def _is_ours(frame: Any) -> bool:
     return name == "dyngraph" or name.startswith("dyngraph.")
 
 
+def user_frame(frame: Any) -> Any:
+    """The innermost frame, from `frame` outwards, that is not this package's."""
+    while frame.f_back is not None and _is_ours(frame):
+        frame = frame.f_back
+    return frame
+
+
 def origin(node: Node) -> tuple[str, int] | None:
     """File and line of the call that made the node; None where the mode was off then."""
     metadata = node.extra.metadata if node.extra is not None else None

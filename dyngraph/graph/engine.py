@@ -358,9 +358,9 @@ def current_task() -> GraphTask:
     return _running.task
 
 
-def is_graph_kept() -> bool:
-    """Whether a backward is running in this thread that keeps the graph."""
-    return _running.task is not None and _running.task.keep_graph
+def running_task() -> GraphTask | None:
+    """The backward that is running in this thread, if one is."""
+    return _running.task
 
 
 def queue_callback(callback: Callable[[], Any]) -> None:
