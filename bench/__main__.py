@@ -212,6 +212,27 @@ def slice_writes() -> Candidates:
     return candidates
 
 
+def fast_gradcheck() -> Candidates:
+    """(f): gradcheck in fast mode, for the batch and all weights, in 64 bits."""
+    with jax.enable_x64(True):
+        leaves = [dg.tensor(a, requires_grad=True) for a in workloads.mlp_arrays()]
+
+    def forward_and_backward() -> None:
+        with jax.enable_x64(True):
+            ready(list(dg.autograd.grad(workloads.mlp(*leaves).sum(), leaves)))
+
+    candidates: Candidates = {
+        "forward and backward": forward_and_backward,
+        "gradcheck": lambda: dg.autograd.gradcheck(workloads.mlp, leaves, fast_mode=True),
+    }
+    if torch is not None:
+        theirs = [torch.from_numpy(a).requires_grad_() for a in workloads.mlp_arrays()]
+        candidates["torch gradcheck"] = lambda: torch.autograd.gradcheck(
+            workloads.mlp, theirs, fast_mode=True
+        )
+    return candidates
+
+
 def libraries() -> list[Any]:
     """The libraries to measure, as `both_ways` names them."""
     return [dg, workloads.JNP, *([torch] if torch is not None else [])]
@@ -224,6 +245,7 @@ SECTIONS: dict[str, tuple[Callable[[], Candidates], int]] = {
     "(c) GPT, 4 layers, d=128, T=64, batch 8": (gpt_both_ways, 9),
     "(e) a row of a 1000x1000 matrix replaced": (slice_writes, 200),
     "(f) GPT, each block checkpointed": (checkpoints, 9),
+    "(g) gradcheck in fast mode, MLP of 3 layers, 64 bits": (fast_gradcheck, 15),
 }
 
 

@@ -6,6 +6,7 @@ jax.numpy the few that it lacks.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -171,3 +172,26 @@ def gpt(
         x = block(lib, x, mask, weights[2 + 10 * layer : 12 + 10 * layer])
     x = f.layer_norm(x, (WIDTH,), readout[0], readout[1])
     return f.cross_entropy((x @ readout[2]).reshape(-1, VOCABULARY), targets)
+
+
+# --- (f) a perceptron of three layers ----------------------------------------------------------
+
+MLP_WIDTHS = (64, 128, 128, 10)
+
+
+def mlp_arrays() -> list[Any]:
+    """A batch of 16, then weight and bias of each layer, in 64 bits."""
+    random = np.random.default_rng(0)
+    shapes: list[tuple[int, ...]] = [(16, MLP_WIDTHS[0])]
+    for given, made in itertools.pairwise(MLP_WIDTHS):
+        shapes += [(given, made), (made,)]
+    return [random.standard_normal(s) / 3 for s in shapes]
+
+
+def mlp(x: Any, *weights: Any) -> Any:
+    """Three layers with tanh between them."""
+    last = len(weights) - 2
+    for i in range(0, len(weights), 2):
+        x = x @ weights[i] + weights[i + 1]
+        x = x if i == last else x.tanh()
+    return x

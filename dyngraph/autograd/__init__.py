@@ -14,6 +14,7 @@ from dyngraph.autograd.function import (
     Function as Function,
     NestedIOFunction as NestedIOFunction,
 )
+from dyngraph.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 from dyngraph.autograd.graph import (
     _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
 )
@@ -41,6 +42,8 @@ __all__ = [
     "forward_ad",
     "function",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_multithreading_enabled",
