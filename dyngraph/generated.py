@@ -23,6 +23,7 @@ SUBMODULES = (
     "nn",
     "numpy",
     "random",
+    "signal",
     "special",
     "utils",
 )
