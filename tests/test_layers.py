@@ -32,8 +32,8 @@ READING_ORDER = """
     ops.shape ops.permutation ops.repetition ops.joining ops.parts ops.diagonals ops.padding
     ops.basic_indexing ops.indexing ops.gathering ops.scattering ops.slices ops.masks
     ops.sorting ops.searching ops.histograms
-    ops.products ops.affine ops.contractions ops.grouped ops.embeddings ops.dropouts ops.normalization
-    ops.channel_normalization ops.attention ops.losses ops.class_losses
+    ops.products ops.affine ops.contractions ops.grouped ops.embeddings ops.dropouts
+    ops.normalization ops.channel_normalization ops.local_normalization ops.attention ops.losses ops.class_losses
     ops.placing ops.differences ops.distances ops.copies ops.gamma_functions
     ops.cephes ops.bessel_functions ops.orthogonal_polynomials ops.matrices
     ops.triangular ops.factorizations ops.decompositions ops.fourier ops.convolution ops.pooling

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from dyngraph.ops.arguments import widened
+from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
 
@@ -48,25 +48,36 @@ def _check(mat_a: Any, mat_b: Any, offs: Any) -> None:
         )
 
 
+_GROUPS_SUMMED = jax.lax.RaggedDotDimensionNumbers(
+    dot_dimension_numbers=(((1,), (0,)), ((), ())),
+    lhs_ragged_dimensions=[1],
+    rhs_group_dimensions=[],
+)
+
+
 def _grouped(mat_a: Any, mat_b: Any, offs: Any = None) -> Any:
     _check(mat_a, mat_b, offs)
-    dtype = mat_a.dtype
     if offs is None:
         return jnp.matmul(mat_a, mat_b)
     sizes = jnp.diff(offs, prepend=0)
     if mat_b.ndim == 3:
         return jax.lax.ragged_dot(mat_a, mat_b, sizes)
-    if mat_a.ndim == 3:
-        swapped = jax.lax.ragged_dot(mat_b.T, mat_a.transpose(0, 2, 1), sizes)
-        return swapped.T
-    places = jnp.arange(mat_a.shape[1])
-    group = jnp.searchsorted(offs, places, side="right")
-    belongs = (group == jnp.arange(offs.shape[0])[:, None]).astype(dtype)
-    wide = jnp.einsum("mk,gk,kn->gmn", widened(mat_a), widened(belongs), widened(mat_b))
-    return wide.astype(dtype)
+    return jax.lax.ragged_dot(mat_b.mT, mat_a.mT, sizes).mT
+
+
+def _summed(mat_a: Any, mat_b: Any, offs: Any = None) -> Any:
+    _check(mat_a, mat_b, offs)
+    return jax.lax.ragged_dot_general(mat_a, mat_b, jnp.diff(offs, prepend=0), _GROUPS_SUMMED)
 
 
 _grouped_mm = define("grouped_mm", _grouped, offs=None)
+_grouped_sums = define(  # JAX has no derivative of this one
+    "grouped_mm",
+    _summed,
+    mat_a=lambda grad, mat_b, offs: _grouped(grad, mat_b.mT, offs),
+    mat_b=lambda grad, mat_a, offs: _grouped(mat_a.mT, grad, offs),
+    offs=None,
+)
 
 
 def grouped_mm(
@@ -97,7 +108,8 @@ def grouped_mm(
             f"grouped_mm: output dtype must match mat_a dtype {mat_a.dtype}, got {out_dtype}. "
             "Convert the result."
         )
-    return _grouped_mm(mat_a, mat_b, offs)
+    sums = array_of(mat_a).ndim == array_of(mat_b).ndim == 2
+    return (_grouped_sums if sums else _grouped_mm)(mat_a, mat_b, offs)
 
 
 __all__: list[str] = []  # these are functions of nn.functional

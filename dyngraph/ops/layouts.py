@@ -5,6 +5,7 @@ No tensor is sparse, quantized, nested or without data.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from dyngraph.ops.conversion import convert
 from dyngraph.ops.factory_arguments import only_size
 from dyngraph.ops.filled import empty, new_empty
 from dyngraph.ops.memory import layout_of
-from dyngraph.ops.memory_formats import memory_format, permuted_stride
+from dyngraph.ops.memory_formats import channels_last, memory_format, permuted_stride
 from dyngraph.ops.placing import as_strided
 from dyngraph.tensor import Tensor
 from dyngraph.viewing import Layout, contiguous_stride
@@ -184,49 +185,72 @@ def dim_order(
 ) -> tuple[int, ...]:
     """The dims from the outermost in memory to the innermost.
 
-    Dims of length 1 may stand anywhere: `ambiguity_check=True` raises RuntimeError where there are
-    any, a list of formats where not exactly one of them is the tensor's.
+    Dims of length 1 may stand anywhere. `ambiguity_check=True` raises RuntimeError where there are
+    any, or equal strides; a list of formats where not exactly one of them then is the tensor's.
 
     >>> dg.ones(2, 3, 4).transpose(0, 1).dim_order()
     (1, 0, 2)
     """
-    laid = layout_of(input)
-    if isinstance(ambiguity_check, list) and all(
-        isinstance(f, memory_format) for f in ambiguity_check
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, (bool, list)) or not all(
+        isinstance(f, memory_format) for f in formats
     ):
-        fitting = [f for f in ambiguity_check if input.is_contiguous(f)]
-        if len(fitting) != 1:
-            raise RuntimeError(_AMBIGUOUS.format(f"fits {len(fitting)} of the formats"))
-        return tuple(range(input.ndim)) if fitting[0].order is None else fitting[0].order
-    if not isinstance(ambiguity_check, bool):
         raise TypeError(
             "The ambiguity_check argument must be a bool or a list of memory formats, got "
             f"{ambiguity_check!r}."
         )
-    if ambiguity_check and 1 in laid.shape:
-        raise RuntimeError(_AMBIGUOUS.format(f"has dims of length 1, shape {list(laid.shape)}"))
-    return _by_stride(laid)
+    laid = layout_of(input)
+    checks = ambiguity_check is not False
+    if checks and _has_several_orders(laid):
+        fitting = [f for f in formats if input.is_contiguous(f)]  # type: ignore[attr-defined]
+        if len(fitting) != 1:
+            raise RuntimeError(_AMBIGUOUS.format(list(laid.shape), laid.stride))
+    in_rows, last = input.is_contiguous(), input.is_contiguous(channels_last)  # type: ignore[attr-defined]
+    if in_rows and not last:
+        return tuple(range(len(laid.shape)))
+    if last and not in_rows:
+        return (0, 2, 3, 1)
+    order = _by_stride(laid)
+    if ambiguity_check and any(
+        _compared(laid, inner, outer) >= 0 for outer, inner in itertools.pairwise(order)
+    ):
+        raise RuntimeError(_AMBIGUOUS.format(list(laid.shape), laid.stride))
+    return order
 
 
 _AMBIGUOUS = (
     "The tensor does not have unique dim order, or cannot map to exact one of the given memory "
-    "formats: it {}. Leave out ambiguity_check for one of the orders."
+    "formats: its shape is {} and its stride {}. Leave out ambiguity_check for one of the orders."
 )
 
 
+def _has_several_orders(laid: Layout) -> bool:
+    return 1 in laid.shape or any(a == b for a, b in itertools.pairwise(laid.stride))
+
+
+def _compared(laid: Layout, a: int, b: int) -> int:
+    """-1 where dim `a` lies inside `b`, 1 where it lies outside, 0 where that is open."""
+    inner, outer = laid.stride[a], laid.stride[b]
+    if 0 in (inner, outer):
+        return 0
+    if inner == outer:
+        return 0 if laid.shape[b] >= laid.shape[a] else 1
+    return -1 if inner < outer else 1
+
+
 def _by_stride(laid: Layout) -> tuple[int, ...]:
-    """The dims, the largest stride first; those without a stride stay where they are."""
-    dims = list(range(len(laid.shape)))
-    # Insertion from the back, as PyTorch sorts: dims that can't be compared do not pass each other.
-    for place in range(1, len(dims)):
-        for at in range(place, 0, -1):
-            outer, inner = laid.stride[dims[at - 1]], laid.stride[dims[at]]
-            if 0 in (outer, inner) or outer > inner:
+    """The dims, outermost first; those whose place is open stay where they are."""
+    dims = list(reversed(range(len(laid.shape))))
+    for end in range(1, len(dims)):
+        place = end
+        for before in reversed(range(end)):
+            compared = _compared(laid, dims[before], dims[place])
+            if compared < 0:
                 break
-            if outer == inner and laid.shape[dims[at - 1]] >= laid.shape[dims[at]]:
-                break
-            dims[at - 1], dims[at] = dims[at], dims[at - 1]
-    return tuple(dims)
+            if compared > 0:
+                dims[before], dims[place] = dims[place], dims[before]
+                place = before
+    return tuple(reversed(dims))
 
 
 def _strided_over(

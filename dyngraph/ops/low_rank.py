@@ -13,7 +13,7 @@ from dyngraph import modes
 from dyngraph.ops.arguments import is_inexact
 from dyngraph.ops.arithmetic import mul, sub
 from dyngraph.ops.decompositions import decompose_qr, decompose_svd
-from dyngraph.ops.host_values import array_of, on_host
+from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
 from dyngraph.ops.permutation import adjoint
 from dyngraph.ops.products import matmul
@@ -21,6 +21,7 @@ from dyngraph.ops.random import randn
 from dyngraph.ops.reduction import mean
 from dyngraph.ops.repetition import expand
 from dyngraph.tensor import Tensor, wrap
+from dyngraph.tracing import Tracer
 
 # --- singular vectors -------------------------------------------------------------------------
 
@@ -51,13 +52,8 @@ def _check(where: str, A: Any, count: int, niter: int) -> None:
             f"{where}() expects floating point matrices (..., m, n), got {array.dtype} of shape "
             f"{list(array.shape)}"
         )
-    if not 0 <= count <= min(array.shape[-2:]):
-        raise ValueError(
-            f"q(={count}) must be non-negative integer and not greater than min(m, n)="
-            f"{min(array.shape[-2:])}"
-        )
-    if niter < 0:
-        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    if count < 0 or niter < 0:
+        raise ValueError(f"{where}: q(={count}) and niter(={niter}) must be non-negative integers")
 
 
 def svd_lowrank(
@@ -68,7 +64,7 @@ def svd_lowrank(
     Shapes: A (..., m, n), U (..., m, q), S (..., q), V (..., n, q). With `M` it is A - M that is
     decomposed. `q` should be a little above the rank wanted; `niter` is how often directions are
     refined. Halko, Martinsson and Tropp 2009, https://arxiv.org/abs/0909.4061, algorithm 5.1.
-    Raises ValueError for a `q` that is larger than a dim.
+    Raises ValueError for a negative `q`.
 
     >>> S = dg.svd_lowrank(dg.tensor([[3.0, 0.0], [0.0, 4.0]]), q=2)[1]
     >>> S
@@ -93,6 +89,11 @@ def pca_lowrank(
     """
     count = min(6, *array_of(A).shape[-2:]) if q is None else q
     _check("pca_lowrank", A, count, niter)
+    if count > min(A.shape[-2:]):
+        raise ValueError(
+            f"q(={count}) must be non-negative integer and not greater than min(m, n)="
+            f"{min(A.shape[-2:])}"
+        )
     if center:
         A = sub(A, mean(A, -2, True))
     return _svd_of_few(A, count, niter)
@@ -239,7 +240,7 @@ def lobpcg(
     width = array_of(X).shape[-1] if X is not None else count if n is None else n
     if rows < 3 * width:
         raise ValueError(
-            f"LPBPCG algorithm is not applicable when the number of A rows (={rows}) is smaller "
+            f"LOBPCG algorithm is not applicable when the number of A rows (={rows}) is smaller "
             f"than 3 x the number of requested eigenpairs (={width}). Use linalg.eigh()."
         )
     if not 1 <= count <= width:
@@ -249,18 +250,25 @@ def lobpcg(
             "lobpcg does not support backward with B != I yet. Detach A, or transform the problem "
             "by linalg.cholesky(B)."
         )
-    on_host("lobpcg", A)  # rounds end by values
+    if isinstance(array, Tracer):
+        raise RuntimeError(
+            "lobpcg: how many rounds it takes depends on values, which are not known while a "
+            "program is traced. Call it outside the compiled function, or use linalg.eigh()."
+        )
     start = randn(*array.shape[:-1], width, dtype=A.dtype, device=A.device) if X is None else X
-    if tol is None:
-        tol = float(np.sqrt(jnp.finfo(array.dtype).eps))
     if A.requires_grad and modes.is_recording():
         A = mul(A + adjoint(A), 0.5)
-    given = [None if t is None else array_of(t) for t in (B, iK)]
-    up = largest is None or bool(largest)
     values, vectors = _iterate(
-        array_of(A), *given, array_of(start), count, -1 if niter is None else niter, tol, up
+        array_of(A),
+        None if B is None else array_of(B),
+        None if iK is None else array_of(iK),
+        array_of(start),
+        count,
+        -1 if niter is None else niter,
+        float(np.sqrt(jnp.finfo(array.dtype).eps)) if tol is None else tol,
+        largest is None or bool(largest),
     )
-    result = _found(A, wrap(values), wrap(vectors), up)
+    result = _found(A, wrap(values), wrap(vectors), largest is None or bool(largest))
     return result[0], result[1]
 
 

@@ -87,6 +87,26 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         RuntimeError,
         "expected at least 2 tensors but got 1",
     ),
+    "nuclear_norm of a vector": (
+        lambda: dg.nuclear_norm(dg.ones(2)),
+        RuntimeError,
+        "must have at least 2 dimensions, got 1",
+    ),
+    "nuclear_norm of one dim": (
+        lambda: dg.nuclear_norm(dg.ones(2, 2), 1),
+        RuntimeError,
+        "dim must be a 2-tuple",
+    ),
+    "nuclear_norm of a dim twice": (
+        lambda: dg.nuclear_norm(dg.ones(2, 2), (1, -1)),
+        RuntimeError,
+        "dims must be different",
+    ),
+    "frobenius_norm": (
+        lambda: dg.frobenius_norm(dg.ones(2, 2, 2), (0, 1, 2)),
+        RuntimeError,
+        r"Call linalg\.vector_norm for more",
+    ),
     "vander": (lambda: linalg.vander(dg.ones(2), N=1), RuntimeError, "N must be greater than 1"),
 }
 
@@ -213,3 +233,13 @@ def test_least_squares_tells_rank_and_residuals() -> None:
     assert result.residuals.tolist() == pytest.approx([9.0])
     assert result.singular_values.tolist() == pytest.approx([1.0, 1.0])
     assert linalg.lstsq(a, b).residuals.shape == (0,)
+
+
+def test_nuclear_norm_takes_keepdim_in_the_place_of_dim() -> None:
+    assert dg.nuclear_norm(dg.eye(3), True).tolist() == [[3.0]]
+    assert dg.nuclear_norm(dg.ones(2, 3, 4), (0, 2)).shape == (3,)
+
+
+def test_norm_except_no_dim_is_that_of_all() -> None:
+    assert dg.norm_except_dim(dg.ones(2, 2), 2, -1).tolist() == 2.0
+    assert dg.norm_except_dim(dg.tensor([-1.0, 2.0])).tolist() == [1.0, 2.0]
