@@ -68,6 +68,7 @@ def test_gradient_of_lobpcg_is_that_of_all_eigenvectors() -> None:
             every = dg.linalg.eigh((A + A.mT) / 2)
             values, vectors = every[0][-1:], every[1][:, -1:]
         (values.sum() + (weights @ vectors**2).sum()).backward()
+        assert A.grad is not None
         grads.append(A.grad.numpy())
     np.testing.assert_allclose(grads[0], grads[1], atol=1e-2)
 

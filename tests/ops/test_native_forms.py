@@ -184,7 +184,7 @@ def test_native_dropouts_gradient_passes_where_elements_are_kept() -> None:
     x = dg.ones(8, requires_grad=True)
     kept, _ = dg.native_dropout(x, 0.5, None)
     kept.sum().backward()
-    assert x.grad.tolist() == kept.tolist()
+    assert x.grad is not None and x.grad.tolist() == kept.tolist()
 
 
 def test_native_dropout_outside_training_is_a_copy_with_a_mask_of_true() -> None:

@@ -54,14 +54,14 @@ def packed(x: Any, sizes: Any, h: Any, params: Any, *options: Any) -> Any:
     """One layer with tanh over each sequence by itself."""
     sizes = np.asarray(sizes).tolist()
     starts = np.cumsum([0, *sizes])
-    outputs = [None] * len(x)
+    outputs = list(x)
     lasts = []
     for i in range(sizes[0]):
         state = h[0, i]
         for start, size in zip(starts, sizes, strict=False):
             if i < size:
                 state = jnp.tanh(affine(x[start + i], params[0]) + affine(state, params[1]))
-                outputs[start + i] = state  # type: ignore[call-overload]
+                outputs[start + i] = state
         lasts.append(state)
     return jnp.stack(outputs), jnp.stack(lasts)[None]
 
