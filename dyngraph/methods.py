@@ -35,7 +35,7 @@ FAMILIES = """
     products affine contractions grouped embeddings dropouts normalization channel_normalization
     attention losses class_losses
     placing differences distances copies gamma_functions bessel_functions
-    orthogonal_polynomials matrices triangular factorizations
+    orthogonal_polynomials matrices triangular factorizations indefinite
     decompositions fourier convolution pooling max_pooling resampling patches
     margin_losses sequence_losses cells masked_reductions masked_moments
     conversion from_data interchange filled ranges windows random distributions

@@ -33,10 +33,12 @@ READING_ORDER = """
     ops.basic_indexing ops.indexing ops.gathering ops.scattering ops.slices ops.masks
     ops.sorting ops.searching ops.histograms
     ops.products ops.affine ops.contractions ops.grouped ops.embeddings ops.dropouts
-    ops.normalization ops.channel_normalization ops.local_normalization ops.attention ops.losses ops.class_losses
+    ops.normalization ops.channel_normalization ops.local_normalization ops.attention
+    ops.losses ops.class_losses
     ops.placing ops.differences ops.distances ops.copies ops.gamma_functions
     ops.cephes ops.bessel_functions ops.orthogonal_polynomials ops.matrices
-    ops.triangular ops.factorizations ops.decompositions ops.fourier ops.convolution ops.pooling
+    ops.triangular ops.factorizations ops.indefinite ops.decompositions ops.fourier
+    ops.convolution ops.pooling
     ops.max_pooling ops.resampling ops.patches
     ops.margin_losses ops.sequence_losses ops.cells ops.masked_reductions
     ops.masked_moments

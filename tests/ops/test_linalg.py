@@ -107,6 +107,26 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         RuntimeError,
         r"Call linalg\.vector_norm for more",
     ),
+    "ldl_factor": (
+        lambda: linalg.ldl_factor(dg.zeros(2, 2)),
+        linalg.LinAlgError,
+        r"D\[1,1\] is zero.* Call linalg.ldl_factor_ex\(A\)",
+    ),
+    "ldl_factor of no square": (
+        lambda: linalg.ldl_factor(dg.ones(2, 3)),
+        RuntimeError,
+        "they are 2 by 3 matrices",
+    ),
+    "ldl_solve": (
+        lambda: linalg.ldl_solve(dg.eye(2), dg.tensor([1, 2]), dg.ones(2)),
+        RuntimeError,
+        r"A vector becomes a matrix by unsqueeze\(-1\)",
+    ),
+    "ldl_solve pivots": (
+        lambda: linalg.ldl_solve(dg.eye(2), dg.tensor([1]), dg.ones(2, 1)),
+        RuntimeError,
+        r"expected integer pivots of shape \[2\]",
+    ),
     "vander": (lambda: linalg.vander(dg.ones(2), N=1), RuntimeError, "N must be greater than 1"),
 }
 
@@ -243,3 +263,36 @@ def test_nuclear_norm_takes_keepdim_in_the_place_of_dim() -> None:
 def test_norm_except_no_dim_is_that_of_all() -> None:
     assert dg.norm_except_dim(dg.ones(2, 2), 2, -1).tolist() == 2.0
     assert dg.norm_except_dim(dg.tensor([-1.0, 2.0])).tolist() == [1.0, 2.0]
+
+
+def indefinite(count: int, *, hermitian: bool, zeros: bool) -> np.ndarray:
+    """A symmetric or Hermitian matrix, which with zeros on its diagonal has blocks of two."""
+    a = complex_normal(count, count) if hermitian else normal(count, count)
+    a = a + a.conj().T
+    return a - np.diag(np.diag(a)) if zeros else a
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_factors_of_an_indefinite_matrix_solve(hermitian: bool, zeros: bool) -> None:
+    A = indefinite(6, hermitian=hermitian, zeros=zeros)
+    B = normal(6, 2).astype(A.dtype)
+    factors = linalg.ldl_factor(dg.tensor(A), hermitian=hermitian)
+    X = linalg.ldl_solve(*factors, dg.tensor(B), hermitian=hermitian)
+    np.testing.assert_allclose(A @ X.numpy(), B, atol=1e-3)
+
+
+def test_factors_of_an_indefinite_matrix_are_lapacks() -> None:
+    A = dg.tensor([[0.0, 2.0, 1.0], [2.0, 0.0, 4.0], [1.0, 4.0, 1.0]])
+    LD, pivots, info = linalg.ldl_factor_ex(A)
+    # What PyTorch 2.13 has.
+    assert pivots.tolist() == [-2, -2, 3]
+    np.testing.assert_allclose(LD.numpy(), [[0, 0, 0], [2, 0, 0], [2, 0.5, -3]], atol=1e-6)
+    assert info.item() == 0
+
+
+def test_batches_of_factors_broadcast_against_right_hand_sides() -> None:
+    A = np.stack([indefinite(3, hermitian=False, zeros=zeros) for zeros in (False, True)])
+    factors = linalg.ldl_factor(dg.tensor(A))
+    X = linalg.ldl_solve(*factors, dg.eye(3))
+    np.testing.assert_allclose(A @ X.numpy(), np.stack([np.eye(3)] * 2), atol=1e-3)
