@@ -23,6 +23,11 @@ from dyngraph import (
     special as special,
     utils as utils,
 )
+from dyngraph.autograd.anomaly_mode import (
+    is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
+    is_anomaly_enabled as is_anomaly_enabled,
+    set_anomaly_enabled as set_anomaly_enabled,
+)
 from dyngraph.devices import (
     device as device,
 )
@@ -757,6 +762,9 @@ from dyngraph.ops.trigonometry import (
     tan as tan,
     tanh as tanh,
 )
+from dyngraph.ops.where_safe import (
+    where_safe as where_safe,
+)
 from dyngraph.ops.windows import (
     bartlett_window as bartlett_window,
     blackman_window as blackman_window,
@@ -1084,6 +1092,8 @@ __all__ = [
     "int64",
     "int8",
     "inverse",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_complex",
     "is_conj",
     "is_distributed",
@@ -1287,6 +1297,7 @@ __all__ = [
     "select_scatter",
     "selu",
     "selu_",
+    "set_anomaly_enabled",
     "set_default_dtype",
     "set_grad_enabled",
     "set_printoptions",
@@ -1388,6 +1399,7 @@ __all__ = [
     "vsplit",
     "vstack",
     "where",
+    "where_safe",
     "xlogy",
     "xlogy_",
     "zero_",

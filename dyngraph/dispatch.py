@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph import forward, modes
+from dyngraph import modes, observed
 from dyngraph.dispatch_source import PARAMETERS, DispatcherSource
 from dyngraph.errors import InferenceTensorError
 from dyngraph.graph.node import NO_EDGE, creation_numbers
@@ -191,6 +191,7 @@ def write_dispatcher(
     result_type: type | None = None,
     table: Table | None = None,
     python_operator: bool = False,
+    kept: bool = False,
 ) -> Callable[..., Any]:
     """The function that runs an operator; see `DispatcherSource` for the arguments.
 
@@ -205,6 +206,7 @@ def write_dispatcher(
         optional=optional,
         named=result_type is not None,
         python_operator=python_operator,
+        kept=kept,
     ).text()
     table = Table(spec) if table is None else table
     scope: dict[str, Any] = {
@@ -226,6 +228,17 @@ def write_dispatcher(
     function.source = source
     function.spec = spec
     function.table = table
+    function.with_kept = functools.cache(
+        lambda: write_dispatcher(
+            spec,
+            ", ".join([PARAMETERS.get(n, n) for n in (*spec.inputs, *spec.statics)] + ["kept"]),
+            differentiable=differentiable,
+            optional=spec.inputs,
+            result_type=result_type,
+            table=table,
+            kept=True,
+        )
+    )
     return function
 
 
@@ -263,5 +276,5 @@ _SCOPE: dict[str, Any] = {
     "new": object.__new__,
     "new_tensor": new_tensor,
     "recover": recover,
-    "run_dual": functools.partial(forward.run_dual, write_dispatcher),
+    "run_observed": functools.partial(observed.run_observed, write_dispatcher),
 }

@@ -23,7 +23,8 @@ class DispatcherSource:
 
     `signature` is the parameter list, `prologue` what runs first. `recorded`: whether calls can be
     recorded. Inputs in `optional` may be None. The results of an operator with several outputs are
-    a tuple, or a `result_type` where `named`. A `python_operator` gives back NotImplemented for
+    a tuple, or a `result_type` where `named`. One with `kept` runs no kernel: its last argument,
+    `kept`, is what that would give. A `python_operator` gives back NotImplemented for
     operands that are neither tensors nor numbers.
     """
 
@@ -37,6 +38,7 @@ class DispatcherSource:
         optional: Sequence[str] = (),
         named: bool = False,
         python_operator: bool = False,
+        kept: bool = False,
     ) -> None:
         clashes = [n for n in (*spec.inputs, *spec.statics) if re.fullmatch(r"[cenvx]\d+", n)]
         if clashes:
@@ -46,6 +48,7 @@ class DispatcherSource:
         self.prologue = prologue
         self.optional = {PARAMETERS.get(n, n) for n in optional}
         self.named = named
+        self.kept = kept
         self.python_operator = python_operator
         self.inputs = [PARAMETERS.get(n, n) for n in spec.inputs]
         self.places = [spec.inputs.index(n) for n in spec.differentiable] if recorded else []
@@ -56,7 +59,7 @@ class DispatcherSource:
         blocks = [
             f"def _{self.spec.name}({self.signature}):{self.prologue}",
             "    flags = get_flags()",
-            self.with_tangents(),
+            self.observed(),
             *(self.unwrap(i, p) for i, p in enumerate(self.inputs)),
             self.run(),
             self.wrap(),
@@ -65,16 +68,17 @@ class DispatcherSource:
         ]
         return "\n".join(blocks) + "\n"
 
-    def with_tangents(self) -> str:
-        """The way in forward mode, which runs the same function again with the mode off."""
+    def observed(self) -> str:
+        """The way in modes that look at the call, which run this function again with them off."""
         return (
             f"    if flags >= {modes.FORWARD}:\n"
-            f"        return run_dual(call, {'spec' if self.places else None}, {self.given()})"
+            f"        return run_observed(call, {bool(self.places)}, {self.given()})"
         )
 
     def given(self) -> str:
         """Source of a dict of the call's own arguments: inputs, then statics."""
-        return f"{{{', '.join(f'{p!r}: {p}' for p in (*self.inputs, *self.spec.statics))}}}"
+        names = (*self.inputs, *self.spec.statics, *(["kept"] if self.kept else []))
+        return f"{{{', '.join(f'{n!r}: {n}' for n in names)}}}"
 
     def unwrap(self, i: int, p: str) -> str:
         """Input `p`: its array, and what recording would ask of it."""
@@ -108,8 +112,8 @@ class DispatcherSource:
                 "    except (KeyError, TypeError):",
                 f"        kernel = table.find({key})",
             ]
-        if self.spec.passes_on:
-            return "\n".join([*lines, "    out = x0"])
+        if self.kept or self.spec.passes_on:
+            return "\n".join([*lines, f"    out = {'kept' if self.kept else 'x0'}"])
         lines += [
             "    try:",
             f"        out = {'kernel.' if statics else ''}forward({self.all('x')})",

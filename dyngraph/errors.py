@@ -8,6 +8,8 @@ Errors of one call's arguments (a wrong dim, a ragged list) are raised where the
 from __future__ import annotations
 
 __all__ = [
+    "CheckpointError",
+    "FunctionError",
     "GraphFreedError",
     "InPlaceError",
     "InferenceTensorError",
@@ -43,14 +45,30 @@ class SavedTensorModifiedError(RuntimeError):
         saved: int,
         current: int,
         written_at: tuple[str, int] | None,
+        saved_at: tuple[str, int] | None,
     ) -> None:
         place = "" if written_at is None else "It was last written at {}:{}. ".format(*written_at)
+        if saved_at is not None:
+            place += "It was saved at {}:{}. ".format(*saved_at)
         super().__init__(
             "one of the variables needed for gradient computation has been modified by an "
             f"inplace operation: what {node} saved as {field!r}, {kind}, is at version {current}; "
             f"expected version {saved} instead. {place}Write to a clone() of it, or use the "
             "out-of-place operator."
+            + (
+                ""
+                if saved_at
+                else " Anomaly mode (set_detect_anomaly(True)) tells where it was saved."
+            )
         )
+
+
+class CheckpointError(RuntimeError):
+    """A checkpointed function did something else when it ran again."""
+
+
+class FunctionError(RuntimeError):
+    """A custom Function did, or returned, what autograd can't make sense of."""
 
 
 class InPlaceError(RuntimeError):
@@ -77,6 +95,15 @@ class InPlaceError(RuntimeError):
                 "output of a function that returns multiple views. Such functions do not allow the "
                 "output views to be modified inplace. Replace the inplace operation by an "
                 "out-of-place one, or take the views one by one."
+            )
+        if made == "function":
+            return cls(
+                f"{place or 'A tensor'} is a view and {what} modified inplace. This view was "
+                "created inside a custom Function (or because an input was returned as-is) and the "
+                "autograd logic to handle view+inplace would override the custom backward "
+                "associated with the custom Function, leading to incorrect gradients. This "
+                "behavior is forbidden. You can fix this by cloning the output of the custom "
+                "Function."
             )
         subject = "A view" if place is None else f"{place} is a view of a view which"
         mode, normal = {

@@ -28,6 +28,11 @@ SUBMODULES = (
     "utils",
 )
 NAMES = {
+    "dyngraph.autograd.anomaly_mode": (
+        "is_anomaly_check_nan_enabled",
+        "is_anomaly_enabled",
+        "set_anomaly_enabled",
+    ),
     "dyngraph.devices": ("device",),
     "dyngraph.modes": (
         "enable_grad",

@@ -30,7 +30,7 @@ FAMILIES = """
     activation piecewise_linear
     reduction extremes quantiles moments norms scans softmaxes
     shape permutation repetition joining parts diagonals padding
-    indexing gathering scattering slices masks sorting searching
+    where_safe indexing gathering scattering slices masks sorting searching
     histograms
     products affine contractions grouped embeddings dropouts normalization channel_normalization
     attention losses class_losses

@@ -1,7 +1,7 @@
 """Grad mode and inference mode: flags of a thread, set by context managers and read by dispatch.
 
-The flags are one integer, which the hot path reads once: outside forward mode, an operator records
-exactly when it equals `GRAD`.
+The flags are one integer, which the hot path reads once: an operator on which no further mode looks
+records exactly when it equals `GRAD`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ from contextvars import ContextVar
 from typing import Any, Self
 
 __all__ = [
+    "ANOMALY",
     "FORWARD",
     "GRAD",
     "INFERENCE",
+    "INTERCEPTED",
+    "OBSERVED",
+    "PACKING",
     "enable_grad",
     "get_flags",
     "inference_mode",
@@ -30,6 +34,7 @@ __all__ = [
     "set_flags",
     "set_grad_enabled",
     "set_multithreading_enabled",
+    "switch",
 ]
 
 GRAD = 1
@@ -38,6 +43,14 @@ INFERENCE = 2
 """New tensors get no version counter, and nothing is recorded whatever `GRAD` says."""
 FORWARD = 4
 """A level of forward mode is open: tensors may carry tangents, which operators pass on."""
+PACKING = 8
+"""Hooks are in force that pack what is saved for backward."""
+ANOMALY = 16
+"""Nodes remember which line of the user's program made them."""
+INTERCEPTED = 32
+"""Something is asked before each operator runs, and may run it otherwise."""
+OBSERVED = FORWARD | PACKING | ANOMALY | INTERCEPTED
+"""The modes that look at what an operator does, by a slower way; `FORWARD` is the lowest bit."""
 
 
 # A ContextVar is read in a fifth of the time that a threading.local takes. Each thread has its own,
@@ -49,8 +62,14 @@ _multithreading = ContextVar("dyngraph_multithreading", default=True)
 
 
 def restore_flags(flags: int) -> None:
-    """Goes back to an earlier mode; forward mode stays as it is, since levels need not nest."""
-    set_flags((flags & ~FORWARD) | (get_flags() & FORWARD))
+    """Goes back to an earlier mode; those that observe stay as they are, since they need not
+    nest."""
+    set_flags((flags & ~OBSERVED) | (get_flags() & OBSERVED))
+
+
+def switch(bit: int, *, on: bool) -> None:
+    """Switches one flag of this thread."""
+    set_flags(get_flags() | bit if on else get_flags() & ~bit)
 
 
 def is_recording() -> bool:

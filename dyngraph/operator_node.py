@@ -9,12 +9,13 @@ import jax
 
 from dyngraph import devices, dtypes
 from dyngraph.errors import GraphFreedError, SavedTensorModifiedError
-from dyngraph.graph import mutation
+from dyngraph.graph import anomaly, mutation
 from dyngraph.graph.node import InputMetadata, Node, Values
+from dyngraph.graph.packing import Hooks, Packed, PackedValues, pack
 from dyngraph.graph.saved import SavedTensor
 from dyngraph.kernels import BackwardPlan, OperatorSpec, is_differentiable
 from dyngraph.storage import Storage
-from dyngraph.tensor import Tensor, new_tensor
+from dyngraph.tensor import LEAF, Tensor, new_tensor, tensor_at
 
 
 class OperatorNode(Node):
@@ -35,8 +36,7 @@ class OperatorNode(Node):
     guards: tuple[Any, ...]
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
-        saved = self.saved
-        if saved is None:
+        if self.saved is None:
             raise GraphFreedError(self.name())
         guards = self.guards
         for i in range(0, len(guards), 2):
@@ -89,12 +89,29 @@ class OperatorNode(Node):
                 version,
                 owner.version,
                 getattr(owner, "written_at", None),
+                anomaly.origin(self),
             )
 
     @classmethod
     def field_names(cls) -> tuple[str, ...]:
         """The names of what can be saved: inputs, then outputs."""
         return (*cls.spec.inputs, *cls.spec.output_names)
+
+    def pack(self, position: int, tensor: Tensor, hooks: Hooks) -> None:
+        """Keeps what a pack hook makes of a saved value, whose version is not checked from now
+        on."""
+        assert self.saved is not None
+        packed, at = pack(tensor, hooks), 2 * position
+        self.saved = PackedValues((*self.saved[:position], packed, *self.saved[position + 1 :]))
+        self.guards = (*self.guards[:at], None, 0, *self.guards[at + 2 :])
+
+    def arrays(self) -> tuple[Any, ...]:
+        """What was saved, as the kernel takes it; unpack hooks are called."""
+        saved = self.saved
+        assert saved is not None
+        if type(saved) is not PackedValues:
+            return saved
+        return tuple([unpacked(v)._cell.array if type(v) is Packed else v for v in saved])
 
     def unpack(self, position: int) -> Tensor | None:
         """The saved value as a tensor with the history and the tangent of when it was saved."""
@@ -113,7 +130,12 @@ class OperatorNode(Node):
         value, owner, spec = self.saved[position], self.guards[2 * position], self.spec
         if value is None:
             return None
-        cell = owner if owner is not None and owner.holds(value) else Storage(value)
+        if type(value) is Packed:
+            shown = unpacked(value)
+            cell = shown._cell if shown._view is None else Storage(shown._cell.array)
+            value = cell.array
+        else:
+            cell = owner if owner is not None and owner.holds(value) else Storage(value)
         source = self.plan.sources[position]
         if source >= len(spec.inputs):
             if not is_differentiable(value.dtype):
@@ -124,23 +146,24 @@ class OperatorNode(Node):
         if name not in spec.differentiable:
             return new_tensor(cell)
         edge = self.edges[spec.differentiable.index(name)]
-        return new_tensor(cell, None if edge[0] is None else edge)
+        return tensor_at(cell, None if edge[0] is None else edge)
 
     def show(self, position: int) -> Tensor | None:
         """The saved value as users see it: as `unpack`, but a leaf that was saved is itself."""
         tensor = self.unpack(position)
-        leaf = getattr(tensor.grad_fn, "variable", None) if tensor is not None else None
-        return leaf if leaf is not None and leaf._cell is self.guards[2 * position] else tensor
+        if tensor is None or tensor._edge is not LEAF:
+            return tensor
+        leaf = tensor.gradient_edge()[0].variable  # type: ignore[union-attr]
+        return leaf if leaf._cell is self.guards[2 * position] else tensor
 
     def saved_field(self, name: str) -> Tensor | None:
         """What `_saved_<name>` shows: the saved tensor; None where no gradient needs it."""
         position = self._position_of(name)
         return None if position is None else self.show(position)
 
-    def raw_saved_field(self, name: str) -> SavedTensor | None:
+    def raw_saved_field(self, name: str) -> SavedTensor:
         """What `_raw_saved_<name>` shows: the handle of a saved tensor."""
-        position = self._position_of(name)
-        return None if position is None else SavedTensor(self, position)
+        return SavedTensor(self, self._position_of(name))
 
     def _position_of(self, name: str) -> int | None:
         source = self.field_names().index(name)
@@ -154,6 +177,17 @@ class OperatorNode(Node):
     def static(self, name: str) -> Any:
         """What `_saved_<name>` shows of a static argument."""
         return self.plan.kernel.statics[name]
+
+
+def unpacked(packed: Packed) -> Tensor:
+    """The tensor that an unpack hook gets back; TypeError where it is none."""
+    tensor = packed.unpack_hook(packed.value)
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+            f"{type(tensor).__name__}. Return a tensor of the values that were packed."
+        )
+    return tensor
 
 
 def node_class(spec: OperatorSpec) -> type[OperatorNode]:

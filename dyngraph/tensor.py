@@ -420,6 +420,17 @@ def new_tensor(cell: Storage, edge: Edge | None = None, cls: type[Tensor] = Tens
     return tensor
 
 
+def tensor_at(cell: Storage, edge: Edge | None) -> Tensor:
+    """A tensor over a Storage, whose gradient goes where `edge` leads; to a leaf's accumulator,
+    then it is a leaf."""
+    node = None if edge is None else edge[0]
+    if not isinstance(node, AccumulateGrad):
+        return new_tensor(cell, edge)
+    leaf = new_tensor(cell, LEAF)
+    leaf.need_meta().accumulator = weakref.ref(node)
+    return leaf
+
+
 def wrap(array: jax.Array, *, requires_grad: bool = False) -> Tensor:
     """A new leaf over an array, of the kind that the mode asks for."""
     if requires_grad:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from dyngraph import dtypes, modes
 from dyngraph.dispatch import write_dispatcher
@@ -25,6 +26,7 @@ from dyngraph.tangents import are_carried, share_tangent
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
 
+_IS = {"nan": jax.jit(jnp.isnan), "inf": jax.jit(jnp.isinf)}
 SMALL_BYTES = 1 << 20
 """Up to which size gradients that meet may wait for each other."""
 
@@ -43,12 +45,29 @@ def sum_in_order(parts: Sequence[Any], add: Callable[..., Any]) -> Any:
     return parts[0]
 
 
-class ArrayValues:
+class Finding:
+    """What anomaly mode asks of gradients."""
+
+    def has(self, kind: str, value: Any) -> bool:
+        return bool(_IS[kind](_array(value)).any())
+
+    def is_zero_where(self, value: Any, kind: str, other: Any) -> bool:
+        array, found = _array(value), _IS[kind](_array(other))
+        return array.shape == found.shape and not bool(array[found].any())
+
+
+def _array(value: Any) -> Any:
+    return value._cell.array if isinstance(value, Tensor) else value
+
+
+class ArrayValues(Finding):
     """Gradients are jax arrays: an ordinary backward, where nothing is recorded."""
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
-        assert node.saved is not None
-        return node.plan.jitted(targets, absent)(*node.saved, *grads)
+        saved = node.saved
+        if type(saved) is not tuple:
+            saved = node.arrays()
+        return node.plan.jitted(targets, absent)(*saved, *grads)
 
     def total(self, parts: Sequence[jax.Array]) -> jax.Array:
         return sum_in_order(parts, _sum_arrays)
@@ -82,7 +101,7 @@ class ArrayValues:
         meta.grad = new_tensor(Storage(self.total([*before, value])))
 
 
-class TensorValues:
+class TensorValues(Finding):
     """Gradients are tensors: `create_graph=True`, where backward is recorded as it runs."""
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:

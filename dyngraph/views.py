@@ -24,6 +24,7 @@ from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.viewing import Layout, contiguous_stride, look, write_through
 
 RECORDED, UNRECORDED, INFERENCE, SEVERAL = "", "no_grad", "inference_mode", "several"
+CUSTOM = "function"
 """How a view was made: of all but the first, writes are refused while operators are recorded."""
 Step = tuple[Kernel, tuple[Any, ...]]
 
@@ -91,13 +92,14 @@ class View:
         RuntimeError while operators are recorded.
         """
         base = self.base
-        if base is None or not _is_followed(base):
+        if self.made != CUSTOM and (base is None or not _is_followed(base)):
             tensor._edge = None
             return
         if self.made:
             if modes.is_recording():
                 raise InPlaceError.view(self.made, None, indirect=True)
             return
+        assert base is not None
         before = modes.get_flags()
         modes.set_flags(before & ~modes.INFERENCE | modes.GRAD)
         try:
@@ -222,7 +224,7 @@ def lazy_view(parent: Tensor, step: Step) -> Tensor:
     """What `step` shows of `parent`, not computed, to be written over."""
     result = new_tensor(object.__new__(Storage), parent._edge)
     result._cell.views = None
-    return as_view(parent, result, *step, modes.get_flags() & ~modes.FORWARD)
+    return as_view(parent, result, *step, modes.get_flags() & ~modes.OBSERVED)
 
 
 # --- operators through a path -----------------------------------------------------------------

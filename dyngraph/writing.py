@@ -204,6 +204,24 @@ def _write_through(view: View, value: Tensor, *, recording: bool) -> None:
         share_tangent(written, base)
 
 
+def rebase(tensor: Tensor, edge: Edge) -> None:
+    """Gives a tensor that was written to, without being recorded, the place in the graph that the
+    write has; of a view, its base gets it.
+
+    Raises RuntimeError where a recorded write would be refused.
+    """
+    written = new_tensor(Storage(tensor._cell.array), edge)
+    _check_write(tensor, written)
+    view = tensor._view
+    if view is None or view.base is None:
+        _take_history(tensor, written)
+        return
+    base = view.base
+    _take_history(base, run_through(copy_slices, view.steps, snapshot(base), written))
+    for other in view.root.lookers():
+        other._forget_edge()
+
+
 def _take_history(tensor: Tensor, result: Tensor) -> None:
     """Makes the node behind `result` the tensor's grad_fn; what it retained is retained there."""
     if result._edge is None:

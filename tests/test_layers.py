@@ -21,16 +21,17 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # package root, so that only the demo may import from it.
 READING_ORDER = """
     errors modes dtypes devices storage tracing viewing kernels printing tangents
-    graph.hooks graph.node graph.mutation graph.saved graph.accumulate graph.engine graph
+    graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
+    graph.accumulate graph.engine graph
     described ways_out tensor random
-    operator_node dispatch_source forward dispatch values
+    operator_node dispatch_source forward observed dispatch values
     views writing
     ops.out ops.operator ops.arguments ops.rules ops.host_values
     ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes
     ops.choosing ops.comparison ops.activation ops.piecewise_linear
     ops.reduction ops.extremes ops.quantiles ops.moments ops.norms ops.scans ops.softmaxes
     ops.shape ops.permutation ops.repetition ops.joining ops.parts ops.diagonals ops.padding
-    ops.basic_indexing ops.indexing ops.gathering ops.scattering ops.slices ops.masks
+    ops.where_safe ops.basic_indexing ops.indexing ops.gathering ops.scattering ops.slices ops.masks
     ops.sorting ops.searching ops.histograms
     ops.products ops.affine ops.contractions ops.grouped ops.embeddings ops.dropouts
     ops.normalization ops.channel_normalization ops.local_normalization ops.attention

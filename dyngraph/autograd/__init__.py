@@ -1,6 +1,19 @@
 """PyTorch's `torch.autograd`: backward, grad, the modes, and the graph's own names."""
 
-from dyngraph.autograd import forward_ad as forward_ad, graph as graph
+from dyngraph.autograd import (
+    anomaly_mode as anomaly_mode,
+    forward_ad as forward_ad,
+    function as function,
+    graph as graph,
+)
+from dyngraph.autograd.anomaly_mode import (
+    detect_anomaly as detect_anomaly,
+    set_detect_anomaly as set_detect_anomaly,
+)
+from dyngraph.autograd.function import (
+    Function as Function,
+    NestedIOFunction as NestedIOFunction,
+)
 from dyngraph.autograd.graph import (
     _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
 )
@@ -17,16 +30,22 @@ from dyngraph.modes import (
 )
 
 __all__ = [
+    "Function",
+    "NestedIOFunction",
     "SavedTensor",
     "Variable",
+    "anomaly_mode",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "forward_ad",
+    "function",
     "grad",
     "graph",
     "inference_mode",
     "is_multithreading_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]

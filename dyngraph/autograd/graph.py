@@ -8,23 +8,33 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
+import jax
+
 from dyngraph.graph import engine
 from dyngraph.graph.hooks import RemovableHandle
 from dyngraph.graph.mutation import (
     allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors,
 )
 from dyngraph.graph.node import GradientEdge as GradientEdge, Node as Node, graph_desc as graph_desc
-from dyngraph.tensor import Tensor, gradient_edge as get_gradient_edge
+from dyngraph.graph.packing import (
+    disable_saved_tensors_hooks as disable_saved_tensors_hooks,
+    saved_tensors_hooks as saved_tensors_hooks,
+)
+from dyngraph.storage import Storage
+from dyngraph.tensor import Tensor, gradient_edge as get_gradient_edge, new_tensor
 from dyngraph.views import counter_of
 
 __all__ = [
     "GradientEdge",
     "Node",
     "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "graph_desc",
     "increment_version",
     "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
 ]
 
 
@@ -96,6 +106,38 @@ def register_multi_grad_hook(
     return MultiHandle([t.register_hook(at(i)) for i, t in enumerate(tensors)])
 
 
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
+    """Inside, what is saved for backward waits in the CPU's memory, and comes back when it is read.
+
+    With `pin_memory`, in page-locked memory of the CPU where the device has such a place (JAX's
+    memory kind "pinned_host"), from which it comes back faster. `device_type` is ignored: JAX
+    knows where an array is. What is on the CPU already is not copied.
+
+    >>> x = dg.tensor([2.0, 3.0], requires_grad=True)
+    >>> with dg.autograd.graph.save_on_cpu():
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([4., 6.])
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> tuple[Any, jax.Array]:
+            array = tensor._cell.array
+            place = array.sharding
+            if all(d.platform == "cpu" for d in place.device_set):
+                return place, array
+            if pin_memory and any("pinned_host" in _memory_kinds(d) for d in place.device_set):
+                return place, jax.device_put(array, place.with_memory_kind("pinned_host"))
+            return place, jax.device_put(array, jax.devices("cpu")[0])
+
+        def unpack(packed: tuple[Any, jax.Array]) -> Tensor:
+            place, array = packed
+            return new_tensor(Storage(jax.device_put(array, place)))
+
+        super().__init__(pack, unpack)
+
+
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Raises the version of one or several tensors, as an in-place write to them would.
 
@@ -146,3 +188,7 @@ def _tensors(where: str, given: Any) -> tuple[Tensor, ...]:
                 f"{type(each).__name__}."
             )
     return tensors
+
+
+def _memory_kinds(device: Any) -> set[str]:
+    return {memory.kind for memory in device.addressable_memories()}

@@ -5,6 +5,7 @@ One Python thread walks one GraphTask; what runs in parallel is XLA's asynchrono
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import itertools
 import threading
@@ -13,6 +14,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from dyngraph import modes
+from dyngraph.graph import anomaly, packing
 from dyngraph.graph.node import Edge, Extra, Node, Values
 
 MAX_NESTING = 25
@@ -160,6 +162,7 @@ class GraphTask:
     def run(self, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
         """Sends the roots' gradients along `edges` and runs until no node is ready."""
         ready, buffers, values, needed = self.ready, self.buffers, self.values, self.needed
+        watched = anomaly.is_enabled()
         self.distribute(edges, gradients)
         while ready:
             node = ready.pop()
@@ -170,20 +173,30 @@ class GraphTask:
                     grads = self.capture(node, grads)
                 if needed is not None and node not in needed:
                     continue
-                if extra is None:
+                if extra is None and not watched:
                     results = node.apply(grads, values)
                 else:
-                    grads = self.run_tensor_hooks(node, extra, grads)
-                    grads = self.run_pre_hooks(node, extra, grads)
-                    results = node.apply(grads, values)
-                    if extra.post_hooks:
-                        results = self.run_post_hooks(node, extra, grads, results)
+                    results = self.run_with_hooks(node, grads, watched=watched)
             except Exception as error:
                 error.add_note(f"This happened in backward, at {node.name()}.")
                 raise
             if not self.keep_graph:
                 node.release()
             self.distribute(node.edges, results)
+
+    def run_with_hooks(self, node: Node, grads: list[Any], *, watched: bool) -> Sequence[Any]:
+        """Runs a node and what hangs on it; `watched` by anomaly mode."""
+        extra = node.extra
+        if extra is not None:
+            grads = self.run_tensor_hooks(node, extra, grads)
+            grads = self.run_pre_hooks(node, extra, grads)
+        if watched:
+            results = anomaly.run_watched(node, grads, self.values)
+        else:
+            results = node.apply(grads, self.values)
+        if extra is not None and extra.post_hooks:
+            results = self.run_post_hooks(node, extra, grads, results)
+        return results
 
     def distribute(self, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
         """Puts each gradient into the buffer of its node, and readies the nodes that have all."""
@@ -205,6 +218,11 @@ class GraphTask:
             dependencies[node] = left
             if not left:
                 self.ready.push(node)
+
+    def drop(self) -> None:
+        """Lets go of all gradients, after a failure."""
+        self.buffers.clear()
+        self.captured.clear()
 
     def capture(self, node: Node, grads: list[Any]) -> list[Any]:
         """Keeps the asked gradients of `node`; after its tensor hooks if these do not run later."""
@@ -280,7 +298,7 @@ def execute(
     if _running.nesting >= MAX_NESTING:
         _execute_on_new_stack(task, edges, gradients, create_graph=create_graph)
         return
-    outer, flags = _running.task, modes.get_flags()
+    outer, flags, hooks = _running.task, modes.get_flags(), packing.get_stack()
     _running.task = task
     _running.nesting += 1
     modes.set_flags((flags & ~modes.GRAD) | (modes.GRAD if create_graph else 0))
@@ -288,10 +306,28 @@ def execute(
         task.run(edges, gradients)
         for callback in task.callbacks:  # a callback may queue another
             callback()
+    except BaseException as error:
+        task.drop()
+        _empty_frames(error)
+        raise
     finally:
         modes.restore_flags(flags)
+        packing.set_stack(hooks)
         _running.task = outer
         _running.nesting -= 1
+
+
+def _empty_frames(error: BaseException | None) -> None:
+    """Empties this package's frames in an error's traceback: a notebook, which keeps the last
+    error, would keep the gradients in them."""
+    while error is not None:
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_globals.get("__name__", "").startswith("dyngraph."):
+                with contextlib.suppress(RuntimeError):  # this frame is still running
+                    trace.tb_frame.clear()
+            trace = trace.tb_next
+        error = error.__context__
 
 
 def _execute_on_new_stack(
@@ -319,6 +355,11 @@ def _execute_on_new_stack(
 def current_task() -> GraphTask:
     """The backward that is running in this thread."""
     assert _running.task is not None, "no backward is running in this thread"
+    return _running.task
+
+
+def running_task() -> GraphTask | None:
+    """The backward that is running in this thread, if one is."""
     return _running.task
 
 

@@ -50,6 +50,14 @@ class Values(Protocol):
         """Whether to let several such gradients wait, to be added in one go."""
         ...
 
+    def has(self, kind: str, value: Any) -> bool:
+        """Whether an element is NaN, or infinite: `kind` is "nan" or "inf"."""
+        ...
+
+    def is_zero_where(self, value: Any, kind: str, other: Any) -> bool:
+        """Whether `value` is 0 in all elements where `other`, of its shape, has that kind."""
+        ...
+
     def is_tensor(self, value: Any) -> bool:
         """Whether `value` can be a gradient that a user gives."""
         ...

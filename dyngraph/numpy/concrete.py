@@ -19,6 +19,7 @@ from dyngraph.dispatch import attach, check_inference, lift
 from dyngraph.forward import jvp_of, run_carrying
 from dyngraph.graph.node import NO_EDGE, creation_numbers
 from dyngraph.kernels import BackwardPlan, Kernel, OperatorSpec, fill_absent, fit, is_differentiable
+from dyngraph.observed import observe
 from dyngraph.operator_node import OperatorNode, node_class
 from dyngraph.storage import Storage
 from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor, wrap
@@ -31,8 +32,11 @@ def run_concrete(
 
     Nothing is compiled, so JAX may look at the values. Inputs that are no tensors are constants.
     """
-    if modes.get_flags() & modes.FORWARD:
+    flags = modes.get_flags()
+    if flags & modes.FORWARD:
         return _run_dual(name, node_name, function, inputs)
+    if flags & modes.OBSERVED:
+        return observe(lambda: run_concrete(name, node_name, function, inputs), inputs)
     arrays = [
         x._cell.array if isinstance(x, Tensor) else lift(x, name, f"input{i}")
         for i, x in enumerate(inputs)

@@ -198,7 +198,7 @@ def set_(input: Tensor, source: Tensor) -> Tensor:
     >>> x.set_(y).is_set_to(y)
     True
     """
-    if modes.get_flags() == modes.GRAD and input.requires_grad:
+    if modes.is_recording() and input.requires_grad:
         raise InPlaceError.leaf(view=False)
     _set_data(input, source)
     root, family = counter_of(input)

@@ -1,0 +1,106 @@
+"""Forward mode through a user's Function: its `jvp` makes the outputs' tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+from dyngraph import modes
+from dyngraph.autograd.function_node import BackwardCFunction
+from dyngraph.errors import FunctionError
+from dyngraph.storage import Storage
+from dyngraph.tangents import give_tangent, tangent_of
+from dyngraph.tensor import Tensor, new_tensor
+from dyngraph.values import place_of, put
+from dyngraph.views import memory_of
+
+
+def carried_tangents(args: Sequence[Any]) -> list[Tensor | None]:
+    """The tangent that each argument carries."""
+    return [tangent_of(a) if isinstance(a, Tensor) else None for a in args]
+
+
+def pass_tangents(
+    ctx: BackwardCFunction,
+    args: Sequence[Any],
+    outputs: Sequence[Any],
+    carried: Sequence[Tensor | None],
+) -> None:
+    """Gives the outputs the tangents that `jvp` makes of those that the arguments carried."""
+    if all(t is None for t in carried):
+        return
+    given = list(carried)
+    if ctx.materialize_grads:
+        given = [t if t is not None else _zeros(a) for t, a in zip(carried, args, strict=True)]
+    flags = modes.get_flags()
+    modes.set_flags(flags & ~modes.FORWARD)
+    try:
+        made = ctx._forward_cls.jvp(ctx, *given)
+    finally:
+        modes.set_flags(flags)
+    made = made if isinstance(made, tuple) else (made,)
+    if len(made) != len(outputs):
+        raise FunctionError(
+            "Function's jvp returned an invalid number of forward gradients (expected "
+            f"{len(outputs)} but got {len(made)}). Return one for each output of forward."
+        )
+    for position, (output, tangent) in enumerate(zip(outputs, made, strict=True)):
+        if not isinstance(tangent, Tensor):
+            if tangent is not None:
+                raise FunctionError(
+                    f"expected Variable or None (got {type(tangent).__name__}) for grad output "
+                    f"{position} of {ctx._forward_cls.__name__}.jvp"
+                )
+            continue
+        if not isinstance(output, Tensor) or not output.dtype.is_differentiable:
+            raise FunctionError(
+                f"Function's jvp returned a gradient at position {position}, but the corresponding "
+                "forward output is not a differentiable Tensor. You should return None at that "
+                "position instead."
+            )
+        _check(ctx, output, tangent, args, carried)
+        give_tangent(output, tangent)
+
+
+def _zeros(arg: Any) -> Tensor | None:
+    if not isinstance(arg, Tensor) or not arg.dtype.is_differentiable:
+        return None
+    array = arg._cell.array
+    return new_tensor(Storage(put(jnp.zeros(array.shape, array.dtype), place_of(array))))
+
+
+def _shares_memory(view: Tensor, other: Tensor) -> bool:
+    return view._view is not None and memory_of(view)[0] is memory_of(other)[0]
+
+
+def _check(
+    ctx: BackwardCFunction,
+    output: Tensor,
+    tangent: Tensor,
+    args: Sequence[Any],
+    carried: Sequence[Tensor | None],
+) -> None:
+    """Raises where a tangent does not fit its output, or does not alias what its output does."""
+    if tangent.shape != output.shape:
+        raise FunctionError(
+            "Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(output.shape)} while the "
+            f"given forward gradient is of size {list(tangent.shape)}."
+        )
+    for arg, own in zip(args, carried, strict=True):
+        if own is None:
+            continue
+        if output is arg and any(output is d for d in ctx.dirty_tensors):
+            if tangent is not own:
+                raise FunctionError(
+                    "An inplace custom Function is not modifying the forward mode gradients "
+                    "inplace. If the forward is modifying an input inplace, then the jvp function "
+                    "must modify the corresponding gradient inplace, and return it."
+                )
+        elif _shares_memory(output, arg) and not _shares_memory(tangent, own):
+            raise FunctionError(
+                "A custom Function's forward is returning a view (or an input as-is) but the "
+                "jvp is not returning a view. Return the same view of the tangent."
+            )
