@@ -27,6 +27,7 @@ from dyngraph.ops.arguments import widened
 from dyngraph.ops.filled import ones_like
 from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
+from dyngraph.ops.out import takes_out
 from dyngraph.ops.shape import clone
 from dyngraph.random import Generator
 from dyngraph.tensor import Tensor
@@ -157,6 +158,7 @@ _batch_statistics = define(
 )
 
 
+@takes_out
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,
