@@ -213,7 +213,7 @@ def slice_writes() -> Candidates:
 
 
 def fast_gradcheck() -> Candidates:
-    """(f): gradcheck in fast mode, for the batch and all weights, in 64 bits."""
+    """(g): gradcheck in fast mode, for the batch and all weights, in 64 bits."""
     with jax.enable_x64(True):
         leaves = [dg.tensor(a, requires_grad=True) for a in workloads.mlp_arrays()]
 

@@ -24,6 +24,7 @@ SUBMODULES = (
     "nn",
     "numpy",
     "random",
+    "signal",
     "special",
     "utils",
 )
