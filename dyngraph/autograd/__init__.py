@@ -4,6 +4,7 @@ from dyngraph.autograd import (
     anomaly_mode as anomaly_mode,
     forward_ad as forward_ad,
     function as function,
+    functional as functional,
     graph as graph,
 )
 from dyngraph.autograd.anomaly_mode import (
@@ -41,6 +42,7 @@ __all__ = [
     "enable_grad",
     "forward_ad",
     "function",
+    "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",
