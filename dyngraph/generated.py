@@ -19,11 +19,13 @@ SUBMODULES = (
     "autograd",
     "fft",
     "func",
+    "library",
     "linalg",
     "masked",
     "nn",
     "numpy",
     "random",
+    "signal",
     "special",
     "utils",
 )

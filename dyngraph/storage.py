@@ -86,7 +86,8 @@ class Storage:
         for tensor in self.lookers():
             with contextlib.suppress(AttributeError):
                 del tensor._cell.array
-            tensor._forget_edge()
+            if tensor._view.family is family:  # for others nothing is new in the graph
+                tensor._forget_edge()
         self.count_write(family)
 
     def lookers(self) -> Iterator[Looking]:

@@ -15,6 +15,7 @@ from dyngraph.autograd.function import (
     Function as Function,
     NestedIOFunction as NestedIOFunction,
 )
+from dyngraph.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 from dyngraph.autograd.graph import (
     _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
 )
@@ -43,6 +44,8 @@ __all__ = [
     "function",
     "functional",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_multithreading_enabled",

@@ -133,6 +133,12 @@ class BackwardCFunction(FunctionCtx, Node):
         if self.saved_for_forward is not None:
             return self.saved_for_forward
         if self.saved is None:
+            if self._forward_cls.clear_saved_tensors_on_access:
+                raise FunctionError(
+                    f"saved_tensors can only be accessed once where {self._forward_cls.__name__} "
+                    "sets clear_saved_tensors_on_access=True. Read them once, into names, or leave "
+                    "that out."
+                )
             raise GraphFreedError(self.name())
         tensors = tuple([self.show(i) for i in range(len(self.saved))])
         if self._forward_cls.clear_saved_tensors_on_access:
@@ -166,7 +172,11 @@ class BackwardCFunction(FunctionCtx, Node):
             self.saved += (None if tensor is None else self._saved_value(tensor, outputs),)
             if hooks is not None and tensor is not None:
                 self.pack(position, tensor, hooks)
-        self.to_save = ()
+
+    def forget_marks(self) -> None:
+        """Lets go of the tensors that forward told of, of which outputs would form a cycle."""
+        self.to_save = self.dirty_tensors = self.non_differentiable = ()
+        self.saved_for_forward = None
 
     def _saved_value(self, tensor: Tensor, outputs: Sequence[Any]) -> SavedValue:
         cell, edge = tensor._cell, None if tensor._edge is None else tensor.gradient_edge()
