@@ -112,13 +112,18 @@ def note_made(cell: Any) -> None:
 
 def note(inputs: Sequence[Any], results: Sequence[Any], kind: type) -> None:
     """Remembers what one operator made inside: those results that are tensors, and their node."""
+    for result in results:
+        if isinstance(result, kind):
+            note_made(result._cell)
+    note_nodes(inputs, results, kind)
+
+
+def note_nodes(inputs: Sequence[Any], results: Sequence[Any], kind: type) -> None:
+    """Remembers the node of an operator whose inputs or results may differ between examples."""
     batch = current_batch()
     assert batch is not None
-    made = [r for r in results if isinstance(r, kind)]
-    for result in made:
-        result._cell.batch = batch
-    tensors = [*made, *(x for x in inputs if isinstance(x, kind))]
-    if any(isinstance(t._cell.array, Tracer) for t in tensors):
+    if any(isinstance(t, kind) and isinstance(t._cell.array, Tracer) for t in (*inputs, *results)):
+        made = [r for r in results if isinstance(r, kind)]
         batch.nodes.update(r.grad_fn for r in made if r.grad_fn is not None)
 
 

@@ -65,7 +65,7 @@ def run_mapped(
             versions = [t._cell.version for t in given]
             outs = list(function(*given))
             changed = [i for i, t in enumerate(given) if t._cell.version != versions[i]]
-            lifted = _Lift(batch).run([*outs, *(given[i] for i in changed)])
+            lifted = Lift(batch).run([*outs, *(given[i] for i in changed)])
             results.extend(lifted[: len(outs)])
             for i, result in zip(changed, lifted[len(outs) :], strict=True):
                 written.append((inputs[i], result.tensor))
@@ -151,7 +151,7 @@ def enter_batch(tensor: Tensor) -> Tensor:
     return _stand_in(batch, tensor, iter([batch.example(array) for array in whole]))
 
 
-class _Lift:
+class Lift:
     """Lifts the results of a mapped function out of it, and the graph behind them."""
 
     def __init__(self, batch: Batch) -> None:
@@ -194,6 +194,11 @@ class _Lift:
                     for value in item.saved or ():
                         self.note(value)
                     todo += [t.tensor for t in _tangents_of_saved(item)]
+                elif hasattr(item, "lift"):  # a user's, which knows what it has saved
+                    arrays, behind = item.collect()
+                    for array in arrays:
+                        self.note(array)
+                    todo += behind
 
     def note(self, array: Any) -> None:
         if isinstance(array, Tracer):
@@ -252,7 +257,9 @@ class _Lift:
             self.operator_node(node)
         elif not own:
             node.edges = tuple(self.edge(e) or NO_EDGE for e in node.edges)
-        node.outputs = tuple(((size, *shape), dtype) for shape, dtype in node.outputs)
+            if hasattr(node, "lift"):
+                node.lift(self)
+        node.outputs = tuple(o and ((size, *o[0]), o[1]) for o in node.outputs)
         if node.extra is not None:
             map_hooks(node.extra, size)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import jax
 
-from dyngraph import modes
+from dyngraph import batches, modes
 from dyngraph.autograd.function_node import BackwardCFunction, FunctionCtx, describe
 from dyngraph.autograd.function_tangents import carried_tangents, pass_tangents
 from dyngraph.errors import FunctionError
@@ -166,6 +166,8 @@ class Function(metaclass=FunctionMeta):
         if recorded:
             ctx.save(outputs)
             look_at_node(ctx)
+            if flags & modes.MAPPED:
+                batches.note_nodes(args, outputs, Tensor)
         ctx.forget_marks()
         return outputs if isinstance(output, tuple) else outputs[0]
 
