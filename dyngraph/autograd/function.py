@@ -13,7 +13,7 @@ import jax
 
 from dyngraph import batches, modes
 from dyngraph.autograd.function_node import BackwardCFunction, FunctionCtx, describe
-from dyngraph.autograd.function_tangents import carried_tangents, pass_tangents
+from dyngraph.autograd.function_tangents import carried_tangents, pass_all_tangents
 from dyngraph.errors import FunctionError
 from dyngraph.graph.node import NO_EDGE, Edge, Node, Values, creation_numbers
 from dyngraph.observed import look_at_node
@@ -162,7 +162,7 @@ class Function(metaclass=FunctionMeta):
             modes.switch(modes.FORWARD, on=bool(flags & modes.FORWARD))
         outputs = output if isinstance(output, tuple) else (output,)
         outputs = _placed(ctx, args, outputs, recorded=recorded, separate=separate)
-        pass_tangents(ctx, args, outputs, carried)
+        pass_all_tangents(ctx, args, outputs, carried)
         if recorded:
             ctx.save(outputs)
             look_at_node(ctx)
