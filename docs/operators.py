@@ -37,11 +37,12 @@ NAMESPACES = {
     "dyngraph.fft": dg.fft,
     "dyngraph.special": dg.special,
     "dyngraph.masked": dg.masked,
+    "dyngraph.signal.windows": dg.signal.windows,
 }
 KNOWN = {n for space in NAMESPACES.values() for n in space.__all__} | set(vars(dg.Tensor))
 
 
-HOMES = tuple(f"dyngraph.{room}" for room in ("ops", "nn", "linalg", "fft", "special"))
+HOMES = tuple(f"dyngraph.{room}" for room in ("ops", "nn", "linalg", "fft", "signal", "special"))
 
 
 def is_operator(value: Any) -> bool:
@@ -53,8 +54,10 @@ def is_operator(value: Any) -> bool:
 def signature(function: Callable[..., Any]) -> str:
     """The parameters with their defaults, without annotations."""
     parts, seen_star = [], False
-    for p in inspect.signature(function).parameters.values():
-        if p.name in ("axis", "keepdims", "more"):  # numpy's names for dim and keepdim
+    parameters = inspect.signature(function).parameters
+    aliases = {"axis": "dim", "keepdims": "keepdim"}  # numpy's names
+    for p in parameters.values():
+        if p.name == "more" or aliases.get(p.name) in parameters:
             continue
         if p.kind is p.KEYWORD_ONLY and not seen_star:
             parts.append("*")

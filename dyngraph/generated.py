@@ -18,11 +18,14 @@ PACKAGE = Path(__file__).parent
 SUBMODULES = (
     "autograd",
     "fft",
+    "func",
+    "library",
     "linalg",
     "masked",
     "nn",
     "numpy",
     "random",
+    "signal",
     "special",
     "utils",
 )
@@ -33,6 +36,7 @@ NAMES = {
         "set_anomaly_enabled",
     ),
     "dyngraph.devices": ("device",),
+    "dyngraph.func": ("vmap",),
     "dyngraph.modes": (
         "enable_grad",
         "inference_mode",

@@ -40,6 +40,11 @@ from dyngraph.ops.factorizations import (
     lu_factor_ex as lu_factor_ex,
 )
 from dyngraph.ops.host_values import array_of
+from dyngraph.ops.indefinite import (
+    ldl_factor as ldl_factor,
+    ldl_factor_ex as ldl_factor_ex,
+    ldl_solve as ldl_solve,
+)
 from dyngraph.ops.matrices import (
     det as det,
     inv_ex as inv_ex,
@@ -386,6 +391,9 @@ __all__ = [
     "householder_product",
     "inv",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
     "lstsq",
     "lu",
     "lu_factor",

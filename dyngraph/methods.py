@@ -31,15 +31,17 @@ FAMILIES = """
     reduction extremes quantiles moments norms scans softmaxes
     shape permutation repetition joining parts diagonals padding
     where_safe indexing gathering scattering slices masks sorting searching
-    products affine contractions embeddings dropouts normalization channel_normalization
+    histograms
+    products affine contractions grouped embeddings dropouts normalization channel_normalization
     attention losses class_losses
     placing differences distances copies gamma_functions bessel_functions
-    orthogonal_polynomials matrices triangular factorizations
+    orthogonal_polynomials matrices triangular factorizations indefinite
     decompositions fourier convolution pooling max_pooling resampling patches
     margin_losses sequence_losses cells masked_reductions masked_moments
-    conversion from_data filled ranges random distributions
-    memory assignment in_place random_in_place random_slopes
+    conversion from_data interchange filled ranges windows random distributions
+    memory_formats memory assignment in_place random_in_place random_slopes
     dropout_forms channel_dropouts gumbel fractional_pooling layouts
+    segments recurrent low_rank native_losses native_layers
 """.split()
 
 

@@ -1,4 +1,5 @@
-"""Calls in the modes that look at them: forward mode, saved-tensor hooks, anomaly mode.
+"""Calls in the modes that look at them: forward mode, saved-tensor hooks, anomaly mode, and inside
+functions that are mapped.
 
 A dispatcher that finds one of these modes on comes here; the call then runs with the mode off, and
 what the mode wants to know or to change is read from, or done to, the node that was made.
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Self
 
-from dyngraph import forward, modes
+from dyngraph import batches, forward, modes
 from dyngraph.graph import anomaly, packing
 from dyngraph.graph.node import Node
 from dyngraph.operator_node import OperatorNode
@@ -34,8 +35,6 @@ def run_observed(
     spec = call.spec
     if flags & modes.FORWARD:
         return forward.run_dual(write, call, spec if recorded else None, given)
-    if not recorded:
-        return unobserved(lambda: call(**given))
     return observe(lambda: call(**given), list(given.values())[: len(spec.inputs)])
 
 
@@ -50,11 +49,13 @@ def unobserved(run: Callable[[], Any]) -> Any:
 
 
 def observe(run: Callable[[], Any], inputs: Sequence[Any]) -> Any:
-    """`run()`, which records one operator; then the modes that are on look at its node."""
+    """`run()`, which records one operator at most; then the modes that are on look at its node."""
     results = unobserved(run)
     tensors = [results] if isinstance(results, Tensor) else results
     if tensors is NotImplemented:
         return results
+    if modes.get_flags() & modes.MAPPED:
+        batches.note(inputs, tensors, Tensor)
     node = next((t.grad_fn for t in tensors if t is not None and t.grad_fn is not None), None)
     if node is not None:
         look_at_node(node)

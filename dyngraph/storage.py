@@ -45,17 +45,18 @@ class Storage:
 
     `views` are the cells of the views of it, weakly, each with its family: views of one family
     count their writes together, and None is the root's own. `looking` is the tensor of a view's
-    cell, weakly; `written_at` the file and the line of the last write. Both are set only where they
-    mean something.
+    cell, weakly; `written_at` the file and the line of the last write; `batch` the mapped function
+    that it was made in, see `batches`. These are set only where they mean something.
     """
 
-    __slots__ = ("__weakref__", "array", "looking", "version", "views", "written_at")
+    __slots__ = ("__weakref__", "array", "batch", "looking", "version", "views", "written_at")
 
     array: jax.Array
     version: int | None
     views: list[tuple[weakref.ref[Storage], object]] | None
     looking: weakref.ref[Looking]
     written_at: tuple[str, int]
+    batch: Any
 
     def __init__(self, array: jax.Array, version: int | None = 0) -> None:
         self.array = array
@@ -87,7 +88,8 @@ class Storage:
         for tensor in self.lookers():
             with contextlib.suppress(AttributeError):
                 del tensor._cell.array
-            tensor._forget_edge()
+            if tensor._view.family is family:  # for others nothing is new in the graph
+                tensor._forget_edge()
         self.count_write(family)
 
     def lookers(self) -> Iterator[Looking]:

@@ -20,11 +20,12 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors modes dtypes devices storage tracing viewing kernels printing tangents
+    errors modes dtypes devices storage tracing viewing kernels mapped_plan printing
+    tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
-    graph.accumulate graph.engine graph
+    graph.accumulate graph.entry graph.passing graph.engine graph
     described ways_out tensor random
-    operator_node dispatch_source forward observed dispatch values
+    operator_node dispatch_source forward observed dispatch values lifting
     views writing
     ops.out ops.operator ops.arguments ops.rules ops.host_values
     ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes
@@ -32,22 +33,26 @@ READING_ORDER = """
     ops.reduction ops.extremes ops.quantiles ops.moments ops.norms ops.scans ops.softmaxes
     ops.shape ops.permutation ops.repetition ops.joining ops.parts ops.diagonals ops.padding
     ops.where_safe ops.basic_indexing ops.indexing ops.gathering ops.scattering ops.slices ops.masks
-    ops.sorting ops.searching
-    ops.products ops.affine ops.contractions ops.embeddings ops.dropouts ops.normalization
-    ops.channel_normalization ops.attention ops.losses ops.class_losses
+    ops.sorting ops.searching ops.histograms
+    ops.products ops.affine ops.contractions ops.grouped ops.embeddings ops.dropouts
+    ops.normalization ops.channel_normalization ops.local_normalization ops.attention
+    ops.losses ops.class_losses
     ops.placing ops.differences ops.distances ops.copies ops.gamma_functions
     ops.cephes ops.bessel_functions ops.orthogonal_polynomials ops.matrices
-    ops.triangular ops.factorizations ops.decompositions ops.fourier ops.convolution ops.pooling
+    ops.triangular ops.factorizations ops.indefinite ops.decompositions ops.fourier
+    ops.convolution ops.pooling
     ops.max_pooling ops.resampling ops.patches
     ops.margin_losses ops.sequence_losses ops.cells ops.masked_reductions
     ops.masked_moments
-    ops.literals ops.conversion ops.factory_arguments ops.from_data ops.filled ops.ranges
-    ops.random ops.distributions ops.memory ops.assignment ops.in_place ops.random_in_place
+    ops.literals ops.conversion ops.factory_arguments ops.from_data ops.interchange
+    ops.filled ops.ranges ops.windows ops.random ops.distributions ops.memory_formats ops.memory
+    ops.assignment ops.in_place ops.random_in_place
     ops.random_slopes ops.dropout_forms ops.channel_dropouts ops.gumbel
-    ops.fractional_pooling ops.layouts ops
+    ops.fractional_pooling ops.layouts
+    ops.segments ops.recurrent ops.low_rank ops.native_losses ops.native_layers ops
     backward methods
-    numpy linalg fft special masked autograd
-    compiled func utils
+    numpy linalg fft special masked signal autograd
+    library compiled func utils
     nn optim interop viz sharding
     generated dyngraph demo
 """.split()

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 
 import jax
 
-from dyngraph import modes
+from dyngraph import batches, modes
 from dyngraph.autograd.function_node import BackwardCFunction, FunctionCtx, describe
-from dyngraph.autograd.function_tangents import carried_tangents, pass_tangents
+from dyngraph.autograd.function_rule import apply_rule
+from dyngraph.autograd.function_tangents import carried_tangents, pass_all_tangents
 from dyngraph.errors import FunctionError
 from dyngraph.graph.node import NO_EDGE, Edge, Node, Values, creation_numbers
 from dyngraph.observed import look_at_node
@@ -111,7 +112,7 @@ class Function(metaclass=FunctionMeta):
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any, **_: Any) -> Any:
         """The gradients of forward's arguments from those of its outputs; `vjp` is the same."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom "
@@ -121,7 +122,7 @@ class Function(metaclass=FunctionMeta):
     vjp = _default_backward = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+    def jvp(ctx: Any, *grad_inputs: Any, **_: Any) -> Any:
         """The tangents of the outputs from those of forward's arguments."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with "
@@ -129,7 +130,7 @@ class Function(metaclass=FunctionMeta):
         )
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any, **_: Any) -> Any:
         """The outputs for a batch of arguments, and the dims of the batch in them."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
@@ -144,11 +145,15 @@ class Function(metaclass=FunctionMeta):
             bound = _signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
+        flags = modes.get_flags()
+        if flags & modes.MAPPED and cls.vmap is not Function.vmap:
+            mapped, outputs = apply_rule(cls, args, kwargs)
+            if mapped:
+                return outputs
         needs = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
         recorded = modes.is_recording() and any(needs)
         ctx = cls._backward_cls(args, _edges(args) if recorded else (), next(creation_numbers))
         ctx.needs_input_grad = needs
-        flags = modes.get_flags()
         carried = carried_tangents(args) if flags & modes.FORWARD else ()
         modes.set_flags(flags & ~(modes.GRAD | modes.FORWARD))
         try:
@@ -162,10 +167,12 @@ class Function(metaclass=FunctionMeta):
             modes.switch(modes.FORWARD, on=bool(flags & modes.FORWARD))
         outputs = output if isinstance(output, tuple) else (output,)
         outputs = _placed(ctx, args, outputs, recorded=recorded, separate=separate)
-        pass_tangents(ctx, args, outputs, carried)
+        pass_all_tangents(ctx, args, outputs, carried)
         if recorded:
             ctx.save(outputs)
             look_at_node(ctx)
+            if flags & modes.MAPPED:
+                batches.note_nodes(args, outputs, Tensor)
         ctx.forget_marks()
         return outputs if isinstance(output, tuple) else outputs[0]
 

@@ -12,7 +12,7 @@ from dyngraph import modes
 from dyngraph.autograd.function_node import BackwardCFunction
 from dyngraph.errors import FunctionError
 from dyngraph.storage import Storage
-from dyngraph.tangents import give_tangent, tangent_of
+from dyngraph.tangents import Level, current_level, give_tangent, open_level, tangent_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.values import place_of, put
 from dyngraph.views import View, copy_slices, memory_of, run_through
@@ -24,9 +24,26 @@ _NOT_IN_PLACE = (
 )
 
 
-def carried_tangents(args: Sequence[Any]) -> list[Tensor | None]:
-    """The tangent that each argument carries."""
-    return [tangent_of(a) if isinstance(a, Tensor) else None for a in args]
+def carried_tangents(args: Sequence[Any]) -> list[tuple[Level, list[Tensor | None]]]:
+    """For each open level, innermost first, the tangent that each argument carries."""
+    found, level = [], current_level()
+    while level is not None:
+        with _at(level):
+            found.append((level, [tangent_of(a) if isinstance(a, Tensor) else None for a in args]))
+        level = level.outer
+    return found
+
+
+def pass_all_tangents(
+    ctx: BackwardCFunction,
+    args: Sequence[Any],
+    outputs: Sequence[Any],
+    carried: Sequence[tuple[Level, Sequence[Tensor | None]]],
+) -> None:
+    """Gives the outputs the tangents of every level that `jvp` makes of those of the arguments."""
+    for level, tangents in carried:
+        with _at(level):
+            pass_tangents(ctx, args, outputs, tangents)
 
 
 def pass_tangents(
@@ -88,14 +105,22 @@ def _write_through(view: View, tangent: Tensor) -> None:
 
 
 @contextlib.contextmanager
-def _no_tangents() -> Iterator[None]:
-    """Tensors carry no tangents inside: what is made of tangents is none of a dual's business."""
-    flags = modes.get_flags()
-    modes.set_flags(flags & ~modes.FORWARD)
+def _at(level: Level | None) -> Iterator[None]:
+    """Inside, `level` is the innermost one."""
+    before, flags = current_level(), modes.get_flags()
+    open_level(level)
     try:
         yield
     finally:
+        open_level(before)
         modes.set_flags(flags)
+
+
+def _no_tangents() -> contextlib.AbstractContextManager[None]:
+    """Tensors carry no tangents of this level inside: what is made of tangents is none of a dual's
+    business."""
+    level = current_level()
+    return _at(None if level is None else level.outer)
 
 
 def _zeros(arg: Any) -> Tensor | None:

@@ -57,6 +57,7 @@ from dyngraph.ops.channel_normalization import (
 )
 from dyngraph.ops.class_losses import (
     cross_entropy,
+    linear_cross_entropy,
     nll_loss,
 )
 from dyngraph.ops.convolution import (
@@ -85,6 +86,9 @@ from dyngraph.ops.fractional_pooling import (
     fractional_max_pool2d_with_indices,
     fractional_max_pool3d,
     fractional_max_pool3d_with_indices,
+)
+from dyngraph.ops.grouped import (
+    grouped_mm,
 )
 from dyngraph.ops.gumbel import (
     gumbel_softmax,
@@ -265,6 +269,7 @@ __all__ = [
     "glu",
     "grid_sample",
     "group_norm",
+    "grouped_mm",
     "gumbel_softmax",
     "hard_sigmoid",
     "hard_silu",
@@ -286,6 +291,7 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_",
     "linear",
+    "linear_cross_entropy",
     "local_response_norm",
     "log1mexp",
     "log_sigmoid",

@@ -89,7 +89,7 @@ def _lstm_gates(of_input: Any, of_hidden: Any, cx: Any) -> tuple[Any, Any]:
     return o * jnp.tanh(cy), cy
 
 
-_lstm_step = define(
+lstm_step = define(
     "thnn_fused_lstm_cell",
     _lstm_gates,
     outputs=("hy", "cy"),
@@ -119,7 +119,7 @@ def lstm_cell(
         raise RuntimeError(f"lstm_cell expects two hidden states, got {len(hx)}")
     _check("lstm_cell", input, hx[0], w_ih, w_hh, 4)
     of_input, of_hidden = linear(input, w_ih, b_ih), linear(hx[0], w_hh, b_hh)
-    hy, cy = _lstm_step(of_input, of_hidden, hx[1])
+    hy, cy = lstm_step(of_input, of_hidden, hx[1])
     return hy, cy
 
 
@@ -132,7 +132,7 @@ def _gru_gates(of_input: Any, of_hidden: Any, hx: Any) -> Any:
     return new + update * (hx - new)
 
 
-_gru_step = define("thnn_fused_gru_cell", _gru_gates, node="ThnnFusedGruCellBackward0")
+gru_step = define("thnn_fused_gru_cell", _gru_gates, node="ThnnFusedGruCellBackward0")
 
 
 def gru_cell(
@@ -153,7 +153,7 @@ def gru_cell(
     tensor([[0.5000]])
     """
     _check("gru_cell", input, hx, w_ih, w_hh, 3)
-    return _gru_step(linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh), hx)
+    return gru_step(linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh), hx)
 
 
 __all__ = [

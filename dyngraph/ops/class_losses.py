@@ -9,10 +9,12 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from dyngraph.ops.affine import linear
 from dyngraph.ops.arguments import require_float
 from dyngraph.ops.host_values import array_of, on_host, outside
 from dyngraph.ops.losses import reduced
 from dyngraph.ops.operator import define
+from dyngraph.ops.shape import reshape
 from dyngraph.ops.softmaxes import log_softmax
 from dyngraph.tensor import Tensor
 
@@ -212,6 +214,60 @@ def cross_entropy(
     if label_smoothing:
         return _smooth_nll_loss(log_p, target, weight, label_smoothing, ignore_index, reduction)
     return _nll_loss(log_p, target, weight, ignore_index, reduction)
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """`cross_entropy` of `linear(input, linear_weight, linear_bias)`: (in) or (batch, in).
+
+    `linear_weight` is (classes, in), or (classes, ..., in) for targets (batch, ...), which takes a
+    batch. `options`, by which PyTorch computes in chunks, has no effect. Raises RuntimeError where
+    shapes do not fit, and for an `ignore_index` beside probabilities.
+
+    >>> x, w = dg.zeros(1, 3), dg.ones(2, 3)
+    >>> dg.nn.functional.linear_cross_entropy(x, w, dg.tensor([1]))
+    tensor(0.6931)
+    """
+    given, weights = array_of(input).shape, array_of(linear_weight).shape
+    if len(given) not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {len(given)}")
+    if len(weights) < 2:
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {len(weights)}"
+        )
+    if given[-1] != weights[-1]:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{given[-1]} and {weights[-1]}, respectively"
+        )
+    if linear_bias is not None and array_of(linear_bias).shape != weights[:-1]:
+        raise RuntimeError(
+            f"expected linear_bias shape {weights[:-1]}, got {array_of(linear_bias).shape}"
+        )
+    if len(weights) > 2 and len(given) == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {weights} requires batched input, "
+            f"got unbatched input with shape {given}. Add a batch by unsqueeze(0)."
+        )
+    shape = (*given[:-1], *weights[:-1])
+    if ignore_index is not None and array_of(target).shape == shape:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    if len(weights) > 2:
+        linear_weight = reshape(linear_weight, (-1, weights[-1]))
+        linear_bias = None if linear_bias is None else reshape(linear_bias, (-1,))
+    scores = reshape(linear(input, linear_weight, linear_bias), shape)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(scores, target, weight, ignored, reduction, label_smoothing)
 
 
 __all__: list[str] = []  # these are functions of nn.functional

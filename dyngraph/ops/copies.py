@@ -6,14 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from dyngraph.ops.complexes import view_as_complex, view_as_real
 from dyngraph.ops.diagonals import diagonal
 from dyngraph.ops.out import takes_out
-from dyngraph.ops.parts import chunk, narrow, split, split_with_sizes, unbind, unfold
+from dyngraph.ops.parts import chunk, narrow, select, split, split_with_sizes, unbind, unfold
 from dyngraph.ops.permutation import permute, t, transpose
 from dyngraph.ops.placing import as_strided
 from dyngraph.ops.repetition import expand
 from dyngraph.ops.shape import clone, squeeze, unsqueeze, view
-from dyngraph.tensor import Tensor
+from dyngraph.tensor import Tensor, canonical_dim
 
 
 def _named(show: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
@@ -74,6 +75,17 @@ def alias_copy(input: Any) -> Tensor:
     return clone(input)
 
 
+@takes_out
+def detach_copy(input: Any) -> Tensor:
+    """The values of `input` in a tensor of its own, outside the graph.
+
+    >>> x = dg.ones(2, requires_grad=True)
+    >>> dg.detach_copy(x).requires_grad
+    False
+    """
+    return clone(input.detach())
+
+
 as_strided_copy = _copying(
     as_strided,
     """A copy of what `as_strided` shows.
@@ -114,6 +126,41 @@ permute_copy = _copying(
     >>> dg.permute_copy(dg.tensor([[1, 2]]), (1, 0))
     tensor([[1],
             [2]])
+    """,
+)
+select_copy = _copying(
+    select,
+    """A copy of what `select` shows.
+
+    >>> dg.select_copy(dg.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([3, 4])
+    """,
+)
+
+
+@takes_out
+def slice_copy(
+    input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """A copy of what the slice `start:end:step` along `dim` shows.
+
+    Raises RuntimeError for a step that is not positive.
+
+    >>> dg.slice_copy(dg.tensor([1, 2, 3]), 0, 1)
+    tensor([2, 3])
+    """
+    if step < 1:
+        raise RuntimeError(f"slice step must be positive, got {step}. Reverse by flip().")
+    axis = canonical_dim(dim, input.ndim)
+    return clone(input[(*[slice(None)] * axis, slice(start, end, step))])
+
+
+split_copy = _copying(
+    split,
+    """Copies of what `split` shows.
+
+    >>> dg.split_copy(dg.tensor([1, 2, 3]), 2)
+    (tensor([1, 2]), tensor([3]))
     """,
 )
 split_with_sizes_copy = _copying(
@@ -175,6 +222,22 @@ unsqueeze_copy = _copying(
     tensor([[1, 2]])
     """,
 )
+view_as_complex_copy = _copying(
+    view_as_complex,
+    """A copy of what `view_as_complex` shows.
+
+    >>> dg.view_as_complex_copy(dg.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """,
+)
+view_as_real_copy = _copying(
+    view_as_real,
+    """A copy of what `view_as_real` shows.
+
+    >>> dg.view_as_real_copy(dg.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """,
+)
 view_copy = _copying(
     view,
     """A copy of what `view` shows.
@@ -189,10 +252,14 @@ view_copy = _copying(
 __all__ = [
     "alias_copy",
     "as_strided_copy",
+    "detach_copy",
     "diagonal_copy",
     "expand_copy",
     "narrow_copy",
     "permute_copy",
+    "select_copy",
+    "slice_copy",
+    "split_copy",
     "split_with_sizes_copy",
     "squeeze_copy",
     "t_copy",
@@ -203,6 +270,8 @@ __all__ = [
     "unsafe_split",
     "unsafe_split_with_sizes",
     "unsqueeze_copy",
+    "view_as_complex_copy",
+    "view_as_real_copy",
     "view_copy",
 ]
 

@@ -35,6 +35,12 @@ def _poisson(key: Any, rate: Any) -> Any:
     return jax.random.poisson(key, rate).astype(rate.dtype), jnp.all(rate >= 0)
 
 
+def _binomial(key: Any, count: Any, prob: Any, shape: Any) -> Any:
+    count, prob = jnp.broadcast_to(count, shape), jnp.broadcast_to(prob, shape)
+    p = jnp.clip(prob, 0, 1)
+    return jax.random.binomial(key, jnp.maximum(count, 0), p).astype(count.dtype)
+
+
 def _categories(key: Any, weights: Any, count: int, replacement: bool, dtype: Any) -> Any:
     """Indices, and whether every weight is finite and not negative, and every sum positive.
 
@@ -76,7 +82,7 @@ def normal(
             "normal() takes numbers and a size, or a tensor of means or deviations and no size."
         )
     if tensors:
-        shape = _broadcast(*(t.shape for t in tensors))
+        shape = _broadcast("normal", "mean and std", *(t.shape for t in tensors))
         wanted, place = drawn_dtype("normal", tensors[0].dtype), None
     else:
         shape, wanted = read_size("normal", (size,)), drawn_dtype("normal", dtype)
@@ -92,12 +98,12 @@ def normal(
     return wrap(drawn, requires_grad=requires_grad)
 
 
-def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+def _broadcast(where: str, what: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         raise RuntimeError(
-            f"normal() needs mean and std of shapes that broadcast, got {[*map(list, shapes)]}."
+            f"{where}() needs {what} of shapes that broadcast, got {[*map(list, shapes)]}."
         ) from None
 
 
@@ -163,6 +169,31 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return wrap(drawn)
 
 
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """How many of `count` trials succeed, each with probability `prob`; both broadcast.
+
+    Counts and probabilities out of bounds count as the nearest ones, as PyTorch's do. Raises
+    ValueError for dtypes that are not floating point, RuntimeError for two of them.
+
+    >>> dg.binomial(dg.tensor([3.0, 5.0]), dg.tensor([0.0, 1.0]))
+    tensor([0., 5.])
+    """
+    for name, given in (("count", count), ("prob", prob)):
+        check_tensor("binomial", given)
+        if not given.is_floating_point():
+            raise ValueError(
+                f"binomial only supports floating-point dtypes for {name}, got: {given.dtype}. "
+                "Convert it by .float()."
+            )
+    if count.dtype != prob.dtype:
+        raise RuntimeError(
+            f"binomial() needs count and prob of one dtype, got {count.dtype} and {prob.dtype}."
+        )
+    shape = _broadcast("binomial", "count and prob", count.shape, prob.shape)
+    draw = next_draw(_binomial, generator, None, shape)
+    return wrap(draw(count._cell.array, prob._cell.array))
+
+
 @takes_out
 def multinomial(
     input: Tensor,
@@ -204,6 +235,7 @@ def multinomial(
 
 __all__ = [
     "bernoulli",
+    "binomial",
     "multinomial",
     "normal",
     "poisson",

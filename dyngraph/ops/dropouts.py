@@ -12,22 +12,27 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph.ops.operator import define
-from dyngraph.random import draw_key
+from dyngraph.random import Generator, draw_key
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.writing import run_in_place
+
+
+def kept(key: Any, p: Any, shape: Any) -> Any:
+    """The mask of what is kept: True with probability 1 - p."""
+    keep = 1 - jnp.asarray(p, np.float32)
+    return jax.random.bernoulli(jax.random.wrap_key_data(key), keep, shape)
 
 
 def dropped(values: Any, key: Any, p: Any) -> Any:
     """Values times 1 / (1 - p), or 0 with probability p: linear in them, so its own derivative."""
     keep = 1 - jnp.asarray(p, np.float32)
     scale = jnp.where(keep > 0, 1 / jnp.where(keep > 0, keep, 1), 0)
-    mask = jax.random.bernoulli(jax.random.wrap_key_data(key), keep, values.shape)
-    return jnp.where(mask, values * scale.astype(values.dtype), 0)
+    return jnp.where(kept(key, p, values.shape), values * scale.astype(values.dtype), 0)
 
 
 # The mask is not saved, but drawn again from its key.
-_dropout = define(
+drop = define(
     "dropout",
     lambda self, key, p: dropped(self, key, p),
     node="NativeDropoutBackward0",
@@ -37,9 +42,9 @@ _dropout = define(
 )
 
 
-def draw_mask_key() -> Tensor:
+def draw_mask_key(generator: Generator | None = None) -> Tensor:
     """A fresh key as the integers it is made of, which are saved as any other tensor is."""
-    return new_tensor(Storage(jax.random.key_data(draw_key())))
+    return new_tensor(Storage(jax.random.key_data(draw_key(generator))))
 
 
 def check_probability(p: float) -> None:
@@ -61,7 +66,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         return input
     if inplace:
         return run_in_place(dropout, input, p)
-    return _dropout(input, draw_mask_key(), float(p))
+    return drop(input, draw_mask_key(), float(p))
 
 
 __all__: list[str] = []  # these are functions of nn.functional

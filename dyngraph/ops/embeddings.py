@@ -158,7 +158,7 @@ _one_hot = define(
 )
 
 
-def _bag_of_each(indices: Any, offsets: Any) -> Any:
+def bag_of_each(indices: Any, offsets: Any) -> Any:
     """The bag that each position of the indices belongs to."""
     places = jnp.arange(indices.shape[0], dtype=offsets.dtype)
     return jnp.searchsorted(offsets, places, side="right") - 1
@@ -177,7 +177,7 @@ def _embedding_bag(
 ) -> Any:
     if weight.ndim != 2:
         raise RuntimeError(f"'weight' must be 2-D, got shape {list(weight.shape)}")
-    bag = _bag_of_each(indices, offsets)
+    bag = bag_of_each(indices, offsets)
     rows = weight[indices]
     if by_frequency:
         counts = jnp.zeros(weight.shape[0], rows.dtype).at[indices].add(1)[indices]

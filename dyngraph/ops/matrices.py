@@ -112,7 +112,7 @@ det = define(
     lambda self: _det(self),
     doc="""The determinant of square matrices; its gradient is right for singular ones too.
 
-    >>> dg.det(dg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    >>> dg.det(dg.tensor([[2.0, 1.0], [0.0, -1.0]]))
     tensor(-2.)
     """,
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from dyngraph import modes
 from dyngraph.errors import InPlaceError
+from dyngraph.ops.memory_formats import contiguous_format, preserve_format
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, canonical_dim
 from dyngraph.viewing import Layout, contiguous_stride
@@ -46,12 +47,19 @@ def storage_offset(input: Tensor) -> int:
 
 
 def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
-    """Whether the elements follow each other in memory, in row order.
+    """Whether the elements follow each other in memory: in row order, or as the format says.
 
     >>> dg.ones(2, 3).is_contiguous(), dg.ones(2, 3).t().is_contiguous()
     (True, False)
     """
-    return input._view is None or layout_of(input).is_contiguous
+    if memory_format is None or memory_format in (contiguous_format, preserve_format):
+        return input._view is None or layout_of(input).is_contiguous
+    shape = input._cell.array.shape
+    if len(shape) != memory_format.ndim:
+        return False
+    laid = layout_of(input).stride
+    wanted = memory_format.stride(shape)
+    return all(s == w for s, w, n in zip(laid, wanted, shape, strict=True) if n != 1)
 
 
 class UntypedStorage:
@@ -198,7 +206,7 @@ def set_(input: Tensor, source: Tensor) -> Tensor:
     return input
 
 
-__all__: list[str] = []
+__all__ = ["detach"]
 
 METHODS = (
     "_is_view",

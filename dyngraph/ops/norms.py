@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from dyngraph import dtypes
 from dyngraph.ops.arguments import (
+    as_ints,
     is_inexact,
     reduced_count,
     reduced_dims,
@@ -19,6 +20,7 @@ from dyngraph.ops.arguments import (
     restore_dims,
     widened,
 )
+from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
 from dyngraph.ops.rules import direction, share_ties
@@ -146,6 +148,63 @@ def norm(
     return vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
+@takes_out
+def nuclear_norm(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The sum of the singular values of matrices along the two dims `dim`, by default the last.
+
+    >>> dg.nuclear_norm(dg.tensor([[3.0, 0.0], [0.0, -4.0]]))
+    tensor(7.)
+    """
+    if isinstance(dim, bool):  # nuclear_norm(input, keepdim)
+        dim, keepdim = None, dim
+    return _nuclear(input, _matrix_dims("nuclear_norm", input, dim), keepdim)
+
+
+@takes_out
+def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
+    """The root of the sum of squares along one or two dims, or () for all; gradient 0 at 0.
+
+    >>> dg.frobenius_norm(dg.tensor([[3.0, 4.0], [0.0, 0.0]]), (0, 1))
+    tensor(5.)
+    """
+    if len(dims := as_ints(dim)) > 2:
+        raise RuntimeError(
+            f"frobenius_norm: Expected at most 2 dimensions, but got {len(dims)} dimensions "
+            "instead. Call linalg.vector_norm for more."
+        )
+    return vector_norm(input, 2, dims, keepdim)
+
+
+def _matrix_dims(where: str, input: Any, dim: Any) -> tuple[int, int]:
+    ndim = array_of(input).ndim
+    if ndim < 2:
+        raise RuntimeError(
+            f"{where}: The input tensor A must have at least 2 dimensions, got {ndim}."
+        )
+    dims = (-2, -1) if dim is None else as_ints(dim)
+    if len(dims) != 2:
+        raise RuntimeError(f"{where}: dim must be a 2-tuple. Got {dims}")
+    first, second = (canonical_dim(d, ndim) for d in dims)
+    if first == second:
+        raise RuntimeError(f"{where}: dims must be different. Got {dims}")
+    return first, second
+
+
+def norm_except_dim(v: Any, pow: float = 2, dim: int = 0) -> Tensor:
+    """The `pow`-norm over all dims but `dim`, which are kept with length 1; -1 keeps none.
+
+    >>> dg.norm_except_dim(dg.tensor([[3.0, 4.0], [6.0, 8.0]]))
+    tensor([[ 5.],
+            [10.]])
+    """
+    if dim == -1:
+        return vector_norm(v, pow)
+    ndim = array_of(v).ndim
+    kept = canonical_dim(dim, ndim)
+    others = tuple(d for d in range(ndim) if d != kept)
+    return vector_norm(v, pow, others, True) if others else v.abs()
+
+
 def safe_norm(values: Any, dim: int, p: float = 2.0) -> Any:
     """The p-norm along `dim`, which it keeps, with gradient 0 at 0."""
     nonzero = jnp.where(values == 0, 1, values)
@@ -241,7 +300,10 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
 
 __all__ = [
     "cosine_similarity",
+    "frobenius_norm",
     "norm",
+    "norm_except_dim",
+    "nuclear_norm",
     "renorm",
 ]
 

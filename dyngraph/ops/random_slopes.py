@@ -11,6 +11,7 @@ from dyngraph.ops.dropouts import draw_mask_key
 from dyngraph.ops.in_place import in_place
 from dyngraph.ops.operator import define
 from dyngraph.ops.piecewise_linear import leaky_relu
+from dyngraph.random import Generator
 from dyngraph.tensor import Tensor
 from dyngraph.writing import run_in_place
 
@@ -32,6 +33,19 @@ def _rrelu_rule(grad: Any, self: Any, key: Any, lower: Any, upper: Any) -> Any:
 _drawn = define("rrelu", _rrelu, self=_rrelu_rule, key=None, lower=None, upper=None)
 
 
+def rectified(
+    input: Tensor, lower: float, upper: float, training: bool, generator: Generator | None
+) -> Tensor:
+    """`rrelu`, with draws of any generator."""
+    if lower > upper:
+        raise RuntimeError(
+            f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
+        )
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2)
+    return _drawn(input, draw_mask_key(generator), lower, upper)
+
+
 def rrelu(
     input: Tensor,
     lower: float = 1 / 8,
@@ -47,15 +61,9 @@ def rrelu(
     >>> dg.nn.functional.rrelu(dg.tensor([-1.0, 2.0]), 0.25, 0.75)
     tensor([-0.5000,  2.0000])
     """
-    if lower > upper:
-        raise RuntimeError(
-            f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
-        )
     if inplace:
         return run_in_place(rrelu, input, lower, upper, training)
-    if not training:
-        return leaky_relu(input, (lower + upper) / 2)
-    return _drawn(input, draw_mask_key(), lower, upper)
+    return rectified(input, lower, upper, training, None)
 
 
 rrelu_ = in_place(rrelu)

@@ -1,4 +1,4 @@
-"""Numbers in a row: `arange`, `linspace`, `logspace`.
+"""Numbers in a row: `arange`, `range`, `linspace`, `logspace`.
 
 Every number is computed from its place in double precision, not from the number before it.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -53,18 +54,7 @@ def arange(
     if end is UNSET:
         raise TypeError("arange() missing 1 required positional argument: 'end'")
     start = 0 if start is UNSET else start
-    bounds = [("start", start), ("end", end), ("step", step)]
-    start, end, step = numbers = [number("arange", name, v) for name, v in bounds]
-    if not all(isinstance(v, (int, float)) for v in numbers):
-        raise RuntimeError("arange() expects real numbers, got complex ones.")
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}. Both bounds must be finite.")
-    if (end - start) * step < 0:
-        raise RuntimeError(
-            f"upper bound and lower bound inconsistent with step sign: {start} to {end} by {step}"
-        )
+    start, end, step = numbers = _bounds("arange", start, end, step)
     integers = all(isinstance(v, int) for v in numbers)
     inferred = dtypes.default_int() if integers else dtypes.get_default_dtype()
     wanted = inferred if dtype is None else dtypes.as_dtype(dtype)
@@ -80,6 +70,57 @@ def arange(
     if start == 0 and step == 1:
         return wrap(count_up(), requires_grad=requires_grad)
     return wrap(count_up(ends[0], wanted.dtype.type(step)), requires_grad=requires_grad)
+
+
+@takes_out
+def range(
+    start: Any = UNSET,
+    end: Any = UNSET,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """`arange` with `end` among the numbers, and in the default dtype; PyTorch has deprecated it.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     dg.range(1, 3)
+    tensor([1., 2., 3.])
+    """
+    warnings.warn(
+        "range() is deprecated, since its end is among the numbers, unlike that of Python's range. "
+        "Use arange(), whose end is not.",
+        UserWarning,
+        stacklevel=3,
+    )
+    if end is UNSET:
+        raise TypeError("range() missing 1 required positional argument: 'end'")
+    start = 0 if start is UNSET else start
+    start, end, step = _bounds("range", start, end, step)
+    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    places = np.arange(math.floor((end - start) / step) + 1)
+    return _from_host(start + step * places, wanted, device, requires_grad)
+
+
+def _bounds(where: str, start: Any, end: Any, step: Any) -> list[Any]:
+    """Both bounds and the step as Python numbers; RuntimeError where they do not go together."""
+    bounds = [("start", start), ("end", end), ("step", step)]
+    start, end, step = numbers = [number(where, name, v) for name, v in bounds]
+    if not all(isinstance(v, (int, float)) for v in numbers):
+        raise RuntimeError(f"{where}() expects real numbers, got complex ones.")
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}. Both bounds must be finite.")
+    if (end - start) * step < 0:
+        raise RuntimeError(
+            f"upper bound and lower bound inconsistent with step sign: {start} to {end} by {step}"
+        )
+    return numbers
 
 
 @functools.lru_cache(MAX_FILLERS)
@@ -160,6 +201,7 @@ __all__ = [
     "arange",
     "linspace",
     "logspace",
+    "range",
 ]
 
 METHODS = ()

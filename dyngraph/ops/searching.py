@@ -6,7 +6,8 @@ Nothing here has a gradient.
 from __future__ import annotations
 
 import functools
-from collections import namedtuple
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -14,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import dtypes
+from dyngraph.ops.arguments import as_ints
 from dyngraph.ops.host_values import array_of, as_int, from_host, on_host
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
-from dyngraph.tensor import Tensor, wrap
-
-_Histogram = namedtuple("histogram", ("hist", "bin_edges"))
+from dyngraph.ops.parts import unbind
+from dyngraph.tensor import Tensor
 
 # --- positions of values ----------------------------------------------------------------------
 
@@ -229,97 +230,59 @@ def isin(
     return _isin(elements, test_elements, bool(invert))
 
 
-def _histogram_kernel(
-    self: Any, edges: Any, weight: Any = None, *, density: bool, integers: bool
-) -> Any:
-    values = self.reshape(-1)
-    count = edges.shape[0] - 1
-    inside = (values >= edges[0]) & (values <= edges[-1])
-    bins = jnp.clip(jnp.searchsorted(edges, values, side="right") - 1, 0, count - 1)
-    given = jnp.ones_like(values, edges.dtype) if weight is None else weight.reshape(-1)
-    hist = jnp.zeros(count, given.dtype).at[bins].add(jnp.where(inside, given, 0))
-    if density:
-        hist = hist / (hist.sum() * jnp.diff(edges))
-    return hist.astype(self.dtype) if integers else hist
+def _coordinates(self: Any, *, shape: tuple[int, ...]) -> Any:
+    sizes = np.array(shape, self.dtype)
+    steps = np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], self.dtype)
+    return self[..., None] // steps % sizes
 
 
-_histogram = define(
-    "histogram",
-    _histogram_kernel,
-    signature="self, edges, weight, density, integers",
-    differentiable=False,
-)
+_unravelled = define("unravel_index", _coordinates, differentiable=False)
 
 
-def _bin_edges(where: str, values: np.ndarray, bins: int, low: float, high: float) -> np.ndarray:
-    if bins <= 0:
-        raise RuntimeError(f"{where}(): bins must be > 0, but got {bins}")
-    if low > high:
-        raise RuntimeError(f"{where}(): max must be larger than min, got {low} and {high}")
-    if low == high and values.size:
-        low, high = float(values.min()), float(values.max())
-    if low == high:
-        low, high = (low - 1, high + 1) if where == "histc" else (low - 0.5, high + 0.5)
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise RuntimeError(f"{where}(): range of [{low}, {high}] is not finite")
-    dtype = values.dtype if values.dtype.kind == "f" and values.dtype.itemsize > 2 else np.float32
-    return np.linspace(low, high, bins + 1, dtype=dtype)
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Positions in a flattened tensor of `shape` as one tensor of coordinates for each dim.
 
+    Positions out of bounds count round, as PyTorch's do. Raises TypeError for positions that are
+    no integers, ValueError for a negative size, RuntimeError for one of 0.
 
-@takes_out
-def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements fall into each of `bins` equal parts of `min` to `max`.
-
-    Both 0 stand for the smallest and the largest element. What lies outside is not counted. It
-    can't be traced, and has no gradient.
-
-    >>> dg.histc(dg.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
-    tensor([0., 2., 1., 0.])
+    >>> dg.unravel_index(dg.tensor([4, 1]), (3, 2))
+    (tensor([2, 0]), tensor([0, 1]))
     """
-    values = on_host("histc", input)
-    edges = _bin_edges("histc", values, bins, float(min), float(max))
-    return _histogram(input, edges, None, False, True)
-
-
-@takes_out
-def histogram(
-    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
-) -> Any:
-    """Counts in bins, and the bins' edges: a named tuple (hist, bin_edges).
-
-    `bins` is a number of equal parts of `range` (the elements' own without it), or a vector of
-    edges in ascending order. `weight` counts each element so much, `density` makes the area 1. It
-    can't be traced, and has no gradient.
-
-    >>> dg.histogram(dg.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
-    tensor([2., 1.])
-    """
-    if isinstance(bins, int):
-        low, high = range or (0.0, 0.0)
-        values = on_host("histogram", input)
-        bins = from_host(_bin_edges("histogram", values, bins, low, high), input)
-    hist = _histogram(input, bins, weight, bool(density), False)
-    dtype = array_of(input).dtype  # one of 16 bits is given back last, so that all counts are right
-    return _Histogram(*(wrap(array_of(x).astype(dtype)) for x in (hist, bins)))
+    array = array_of(indices)
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"expected 'indices' to be integer dtype, but got {array.dtype}. Convert it by .long()."
+        )
+    if isinstance(shape, int):
+        shape = (shape,)
+    elif not isinstance(shape, Sequence) or isinstance(shape, str):
+        raise TypeError(
+            f"expected 'shape' to be int or sequence of ints, but got {type(shape).__name__}"
+        )
+    sizes = as_ints(tuple(shape))
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    if 0 in sizes and array.size:
+        raise RuntimeError(f"unravel_index(): a tensor of shape {sizes} has no positions")
+    if not sizes:
+        return ()
+    return unbind(_unravelled(indices, sizes), -1)
 
 
 __all__ = [
     "argwhere",
     "bincount",
     "bucketize",
-    "histc",
-    "histogram",
     "isin",
     "nonzero",
     "nonzero_static",
     "searchsorted",
+    "unravel_index",
 ]
 
 METHODS = (
     "argwhere",
     "bincount",
-    "histc",
-    "histogram",
     "isin",
     "nonzero",
     "nonzero_static",

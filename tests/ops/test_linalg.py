@@ -87,6 +87,46 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         RuntimeError,
         "expected at least 2 tensors but got 1",
     ),
+    "nuclear_norm of a vector": (
+        lambda: dg.nuclear_norm(dg.ones(2)),
+        RuntimeError,
+        "must have at least 2 dimensions, got 1",
+    ),
+    "nuclear_norm of one dim": (
+        lambda: dg.nuclear_norm(dg.ones(2, 2), 1),
+        RuntimeError,
+        "dim must be a 2-tuple",
+    ),
+    "nuclear_norm of a dim twice": (
+        lambda: dg.nuclear_norm(dg.ones(2, 2), (1, -1)),
+        RuntimeError,
+        "dims must be different",
+    ),
+    "frobenius_norm": (
+        lambda: dg.frobenius_norm(dg.ones(2, 2, 2), (0, 1, 2)),
+        RuntimeError,
+        r"Call linalg\.vector_norm for more",
+    ),
+    "ldl_factor": (
+        lambda: linalg.ldl_factor(dg.zeros(2, 2)),
+        linalg.LinAlgError,
+        r"D\[1,1\] is zero.* Call linalg.ldl_factor_ex\(A\)",
+    ),
+    "ldl_factor of no square": (
+        lambda: linalg.ldl_factor(dg.ones(2, 3)),
+        RuntimeError,
+        "they are 2 by 3 matrices",
+    ),
+    "ldl_solve": (
+        lambda: linalg.ldl_solve(dg.eye(2), dg.tensor([1, 2]), dg.ones(2)),
+        RuntimeError,
+        r"A vector becomes a matrix by unsqueeze\(-1\)",
+    ),
+    "ldl_solve pivots": (
+        lambda: linalg.ldl_solve(dg.eye(2), dg.tensor([1]), dg.ones(2, 1)),
+        RuntimeError,
+        r"expected integer pivots of shape \[2\]",
+    ),
     "vander": (lambda: linalg.vander(dg.ones(2), N=1), RuntimeError, "N must be greater than 1"),
 }
 
@@ -213,3 +253,46 @@ def test_least_squares_tells_rank_and_residuals() -> None:
     assert result.residuals.tolist() == pytest.approx([9.0])
     assert result.singular_values.tolist() == pytest.approx([1.0, 1.0])
     assert linalg.lstsq(a, b).residuals.shape == (0,)
+
+
+def test_nuclear_norm_takes_keepdim_in_the_place_of_dim() -> None:
+    assert dg.nuclear_norm(dg.eye(3), True).tolist() == [[3.0]]
+    assert dg.nuclear_norm(dg.ones(2, 3, 4), (0, 2)).shape == (3,)
+
+
+def test_norm_except_no_dim_is_that_of_all() -> None:
+    assert dg.norm_except_dim(dg.ones(2, 2), 2, -1).tolist() == 2.0
+    assert dg.norm_except_dim(dg.tensor([-1.0, 2.0])).tolist() == [1.0, 2.0]
+
+
+def indefinite(count: int, *, hermitian: bool, zeros: bool) -> np.ndarray:
+    """A symmetric or Hermitian matrix, which with zeros on its diagonal has blocks of two."""
+    a = complex_normal(count, count) if hermitian else normal(count, count)
+    a = a + a.conj().T
+    return a - np.diag(np.diag(a)) if zeros else a
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_factors_of_an_indefinite_matrix_solve(hermitian: bool, zeros: bool) -> None:
+    A = indefinite(6, hermitian=hermitian, zeros=zeros)
+    B = normal(6, 2).astype(A.dtype)
+    factors = linalg.ldl_factor(dg.tensor(A), hermitian=hermitian)
+    X = linalg.ldl_solve(*factors, dg.tensor(B), hermitian=hermitian)
+    np.testing.assert_allclose(A @ X.numpy(), B, atol=1e-3)
+
+
+def test_factors_of_an_indefinite_matrix_are_lapacks() -> None:
+    A = dg.tensor([[0.0, 2.0, 1.0], [2.0, 0.0, 4.0], [1.0, 4.0, 1.0]])
+    LD, pivots, info = linalg.ldl_factor_ex(A)
+    # What PyTorch 2.13 has.
+    assert pivots.tolist() == [-2, -2, 3]
+    np.testing.assert_allclose(LD.numpy(), [[0, 0, 0], [2, 0, 0], [2, 0.5, -3]], atol=1e-6)
+    assert info.item() == 0
+
+
+def test_batches_of_factors_broadcast_against_right_hand_sides() -> None:
+    A = np.stack([indefinite(3, hermitian=False, zeros=zeros) for zeros in (False, True)])
+    factors = linalg.ldl_factor(dg.tensor(A))
+    X = linalg.ldl_solve(*factors, dg.eye(3))
+    np.testing.assert_allclose(A @ X.numpy(), np.stack([np.eye(3)] * 2), atol=1e-3)

@@ -14,6 +14,11 @@ def ones(*shape: int) -> Any:
     return dg.ones(shape)
 
 
+def grouped(a: Any, b: Any, ends: Any = None, dtype: Any = dg.int32) -> Any:
+    offs = None if ends is None else dg.tensor(ends, dtype=dtype)
+    return dg.nn.functional.grouped_mm(a, b, offs=offs)
+
+
 ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "matrices": (
         lambda: ones(2, 3) @ ones(4, 5),
@@ -70,6 +75,35 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: dg.tensordot(ones(2, 3), ones(4, 5), ([0], [0, 1])),
         "both dimension lists should have same length",
     ),
+    "grouped dims": (lambda: grouped(ones(2), ones(2, 2), [1]), "mat_a has to be 2 or 3d, got 1d"),
+    "grouped sizes": (
+        lambda: grouped(ones(2, 3), ones(1, 2, 2), [2]),
+        "contraction dimension of mat_a and mat_b must match",
+    ),
+    "grouped dtypes": (
+        lambda: grouped(ones(2, 2), ones(2, 2).half(), [2]),
+        "of one floating point dtype, got float32 and float16",
+    ),
+    "grouped without ends": (
+        lambda: grouped(ones(2, 2), ones(2, 2)),
+        "Have to provide offsets if there is a 2d matrix",
+    ),
+    "grouped count": (
+        lambda: grouped(ones(2, 2), ones(2, 2, 2), [2]),
+        r"matrix batch sizes have to match, and the number of offsets, got \[2, 1\]",
+    ),
+    "grouped ends": (
+        lambda: grouped(ones(2, 2), ones(1, 2, 2), [2], dg.int16),
+        r"Offsets have to be int32 .* Convert them by \.int\(\)",
+    ),
+    "grouped bias": (
+        lambda: dg.nn.functional.grouped_mm(ones(1, 2, 2), ones(1, 2, 2), bias=ones(2)),
+        "Add it to the result",
+    ),
+    "grouped out_dtype": (
+        lambda: dg.nn.functional.grouped_mm(ones(1, 2, 2), ones(1, 2, 2), out_dtype=dg.bfloat16),
+        "Convert the result",
+    ),
     "trace": (lambda: dg.trace(ones(2)), "expected a matrix, but got tensor with dim 1"),
     "cross": (lambda: dg.cross(ones(2, 4), ones(2, 4)), "no dimension of size 3 in input"),
 }
@@ -119,3 +153,7 @@ def test_matmul_saves_only_the_operand_that_the_other_gradient_needs() -> None:
     assert node is not None
     assert node._saved_self is None  # type: ignore[attr-defined]
     assert node._saved_mat2.shape == (3, 4)  # type: ignore[attr-defined]
+
+
+def test_rows_beyond_the_last_group_are_0() -> None:
+    assert grouped(ones(3, 2), ones(1, 2, 1), [2]).tolist() == [[2.0], [2.0], [0.0]]

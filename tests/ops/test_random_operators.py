@@ -261,3 +261,36 @@ def test_draws_have_no_gradient() -> None:
 def test_draws_are_inference_tensors_under_inference_mode() -> None:
     with dg.inference_mode():
         assert dg.rand(2).is_inference()
+
+
+def test_binomial_has_its_mean_and_variance() -> None:
+    x = dg.binomial(dg.full((10_000,), 10.0), dg.tensor(0.3))
+    assert (x.shape, x.dtype) == ((10_000,), dg.float32)
+    assert x.mean().item() == pytest.approx(3.0, abs=0.1)
+    assert x.var().item() == pytest.approx(2.1, abs=0.15)
+
+
+def test_binomial_of_what_is_out_of_bounds_counts_as_the_nearest() -> None:
+    drawn = dg.binomial(dg.tensor([4.0, 4.0, -1.0]), dg.tensor([1.5, -0.5, 0.5]))
+    assert drawn.tolist() == [4.0, 0.0, 0.0]
+
+
+def test_binomial_draws_from_its_generator() -> None:
+    count, prob = dg.full((20,), 9.0), dg.tensor(0.5)
+    first, same, other = (
+        dg.binomial(count, prob, dg.Generator().manual_seed(s)) for s in (1, 1, 2)
+    )
+    assert first.tolist() == same.tolist() != other.tolist()
+
+
+def test_binomial_of_other_dtypes_or_shapes_raises() -> None:
+    with pytest.raises(ValueError, match=r"floating-point dtypes for count.* Convert it by"):
+        dg.binomial(dg.tensor([1]), dg.tensor([0.5]))
+    with pytest.raises(ValueError, match="floating-point dtypes for prob"):
+        dg.binomial(dg.ones(1), dg.tensor([1]))
+    with pytest.raises(RuntimeError, match="count and prob of one dtype"):
+        dg.binomial(dg.ones(1), dg.ones(1).half())
+    with pytest.raises(RuntimeError, match="count and prob of shapes that broadcast"):
+        dg.binomial(dg.ones(2), dg.ones(3))
+    with pytest.raises(TypeError, match="must be Tensor, not float"):
+        dg.binomial(3.0, dg.ones(3))  # type: ignore[arg-type]

@@ -55,3 +55,30 @@ def test_linspace_of_complex_numbers() -> None:
 def test_logspace_raises_its_base_to_the_numbers() -> None:
     assert dg.logspace(0, 3, 4, base=2).tolist() == [1.0, 2.0, 4.0, 8.0]
     assert dg.logspace(0, 2, 3).tolist() == [1.0, 10.0, 100.0]
+
+
+@pytest.mark.filterwarnings("ignore:range\\(\\) is deprecated")
+@pytest.mark.parametrize(
+    ("args", "values"),
+    [((1, 4), [1, 2, 3, 4]), ((0, 1, 0.5), [0, 0.5, 1]), ((5, 1, -3), [5, 2])],
+)
+def test_range_has_its_end(args: tuple[float, ...], values: list[float]) -> None:
+    made = dg.range(*args)
+    assert (made.tolist(), made.dtype) == (values, dg.float32)
+
+
+def test_range_is_deprecated() -> None:
+    with pytest.warns(UserWarning, match=r"Use arange\(\), whose end is not"):
+        assert dg.range(1, 2, dtype=dg.int32).tolist() == [1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:range\\(\\) is deprecated")
+def test_range_that_does_not_end_raises() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'end'"):
+        dg.range(4)
+    with pytest.raises(RuntimeError, match="step must be nonzero"):
+        dg.range(1, 2, 0)
+    with pytest.raises(RuntimeError, match="inconsistent with step sign"):
+        dg.range(2, 1)
+    with pytest.raises(RuntimeError, match="Both bounds must be finite"):
+        dg.range(1, float("inf"))

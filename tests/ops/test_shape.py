@@ -74,14 +74,15 @@ def test_a_part_without_gradient_gets_zeros() -> None:
     assert grad.tolist() == [[0.0, 0.0], [1.0, 1.0]]
 
 
-def test_select_compiles_one_kernel_for_all_indices() -> None:
+def test_select_compiles_no_kernel_for_each_index() -> None:
     x = ones(5, 3)
     x.select(0, 0)  # jit enters what it compiled into its fast path at the second call
     forward = x.select(0, 0).grad_fn.plan.kernel.forward
     compiled = forward._cache_size()
     for i in range(5):
         x.select(0, i).sum().backward()
-    assert forward._cache_size() == compiled
+    # A number is numpy's when it is used first, and JAX's from then on: two kernels at most.
+    assert forward._cache_size() <= compiled + 1
     assert x.grad.tolist() == [[1.0] * 3] * 5
 
 
@@ -248,3 +249,44 @@ def test_shapes_may_be_given_one_by_one_or_together() -> None:
 def test_triangle_indices() -> None:
     assert dg.tril_indices(2, 3, -1).tolist() == [[1], [0]]
     assert dg.triu_indices(2, 3, 1).tolist() == [[0, 0, 1], [1, 2, 2]]
+
+
+def test_slice_copy_is_the_whole_unless_told() -> None:
+    x = dg.tensor([1.0, 2.0], requires_grad=True)
+    assert dg.slice_copy(x).tolist() == [1.0, 2.0]
+    with pytest.raises(RuntimeError, match=r"slice step must be positive, got 0\. Reverse by"):
+        dg.slice_copy(x, 0, 0, 2, 0)
+
+
+def test_detached_copy_is_not_written_with_its_source() -> None:
+    x = dg.ones(2)
+    copy = dg.detach_copy(x)
+    x.add_(1)
+    assert copy.tolist() == [1.0, 1.0]
+
+
+def test_detach_is_a_function_too() -> None:
+    x = dg.ones(2, requires_grad=True)
+    assert not dg.detach(x).requires_grad
+    assert dg.detach(x).is_set_to(x)
+
+
+UNRAVELLED: dict[str, tuple[Any, Any, type[Exception], str]] = {
+    "floats": (dg.tensor([1.0]), (2,), TypeError, r"integer dtype.* Convert it by \.long\(\)"),
+    "shape": (dg.tensor([1]), 1.5, TypeError, "int or sequence of ints, but got float"),
+    "negative": (dg.tensor([1]), (2, -1), ValueError, "cannot have negative values"),
+    "empty": (dg.tensor([1]), (2, 0), RuntimeError, "has no positions"),
+}
+
+
+@pytest.mark.parametrize("case", UNRAVELLED)
+def test_positions_in_no_shape_are_refused(case: str) -> None:
+    indices, shape, error, message = UNRAVELLED[case]
+    with pytest.raises(error, match=message):
+        dg.unravel_index(indices, shape)
+
+
+def test_positions_out_of_bounds_count_round() -> None:
+    assert [x.tolist() for x in dg.unravel_index(dg.tensor([7, -1]), (3, 2))] == [[0, 2], [1, 1]]
+    assert dg.unravel_index(dg.tensor(0), ()) == ()
+    assert dg.unravel_index(dg.tensor(1), 5)[0].item() == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from tests.opinfo import OpInfo, call, normal
+from tests.opinfo import OpInfo, call, complex_normal, normal
 
 
 def windows(x: Any, dim: int, size: int, step: int) -> Any:
@@ -31,6 +31,20 @@ ROWS: list[OpInfo] = [
     ),
     OpInfo("permute_copy", [call(normal(2, 3, 1), (2, 0, 1))], jnp.transpose),
     OpInfo(
+        "select_copy",
+        [call(normal(2, 3), 1, 2)],
+        lambda x, dim, i: x[:, i],
+        refuses_empty="out of range",
+    ),
+    OpInfo(
+        "slice_copy",
+        [call(normal(5, 2), 0, 1, None, 2)],
+        lambda x, dim, start, end, step: x[start:end:step],
+    ),
+    OpInfo(
+        "split_copy", [call(normal(3), 2)], lambda x, size: (x[:size], x[size:]) if len(x) else (x,)
+    ),
+    OpInfo(
         "split_with_sizes_copy",
         [call(normal(3), [1, 2])],
         lambda x, sizes: (x[:1], x[1:]),
@@ -42,5 +56,16 @@ ROWS: list[OpInfo] = [
     OpInfo("unbind_copy", [call(normal(2, 3))], tuple),
     OpInfo("unfold_copy", [call(normal(5), 0, 3, 2)], windows),
     OpInfo("unsqueeze_copy", [call(normal(2, 3), 1)], jnp.expand_dims),
+    OpInfo(
+        "view_as_complex_copy",
+        [call(normal(3, 2))],
+        lambda x: x[:, 0] + 1j * x[:, 1],
+        no_half="float32 and float64",
+    ),
+    OpInfo(
+        "view_as_real_copy",
+        [call(complex_normal(3))],
+        lambda x: jnp.stack([x.real, x.imag], -1),
+    ),
     OpInfo("view_copy", [call(normal(2, 3), (3, 2))], jnp.reshape),
 ]

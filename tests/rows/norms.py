@@ -70,4 +70,20 @@ ROWS: list[OpInfo] = [
         lambda x, p, dim, maxnorm: jnp.stack([x[0] / jnp.sqrt(jnp.sum(x[0] ** 2)), x[1]]),
         no_empty="the twin reshapes to a size that it divides out",
     ),
+    OpInfo(
+        "frobenius_norm",
+        [call(normal(2, 3, 2), (0, 2))],
+        lambda x, dim: jnp.sqrt((x * x).sum(dim)),
+    ),
+    OpInfo(
+        "norm_except_dim",
+        [call(normal(2, 3), 2, 1)],
+        lambda v, pow, dim: jnp.sqrt((v * v).sum(0, keepdims=True)),
+    ),
+    OpInfo(
+        "nuclear_norm",
+        [call(normal(3, 2))],
+        lambda x: jnp.linalg.svd(x, compute_uv=False).sum(),
+        no_half="Low precision dtypes not supported",
+    ),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from tests.opinfo import OpInfo, call, integers, normal
+from tests.opinfo import OpInfo, call, integers
 
 ROWS: list[OpInfo] = [
     OpInfo(
@@ -40,21 +40,15 @@ ROWS: list[OpInfo] = [
         gradient=False,
     ),
     OpInfo(
-        "histc",
-        [call(normal(20), 5, -1, 1)],
-        lambda x, bins, low, high: jnp.histogram(x, bins, (low, high))[0].astype(x.dtype),
-        gradient=False,
-    ),
-    OpInfo(
-        "histogram",
-        [call(normal(20), 5, range=(-1.0, 1.0), density=True)],
-        lambda x, bins, range, density: jnp.histogram(x, bins, range, density=density),
-        gradient=False,
-    ),
-    OpInfo(
         "nonzero_static",
         [call(np.array([[0, 1], [2, 3]], np.int32), size=2), call(integers(2, 4), size=5)],
         lambda x, size: jnp.argwhere(x, size=size, fill_value=-1),
+        gradient=False,
+    ),
+    OpInfo(
+        "unravel_index",
+        [call(integers(24, 2, 3), (4, 3, 2))],
+        lambda x, shape: tuple(i.astype(x.dtype) for i in jnp.unravel_index(x, shape)),
         gradient=False,
     ),
 ]
