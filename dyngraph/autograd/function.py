@@ -214,7 +214,14 @@ def _placed(
         and not _is_among(o, constant)
         for o in outputs
     ]
-    ctx.returned = tuple([describe(o) if isinstance(o, Tensor) else None for o in outputs])
+    ctx.returned = tuple(
+        [
+            describe(o, materialized=has_gradient or ctx._materialize_non_diff_grads)
+            if isinstance(o, Tensor)
+            else None
+            for o, has_gradient in zip(outputs, differentiable, strict=True)
+        ]
+    )
     ctx.outputs = tuple([None if o is None else (o.shape, o.dtype) for o in ctx.returned])
     placed = []
     for number, (output, has_gradient) in enumerate(zip(outputs, differentiable, strict=True)):

@@ -40,6 +40,7 @@ class FunctionCtx:
     dirty_tensors: tuple[Any, ...] = ()
     non_differentiable: tuple[Any, ...] = ()
     materialize_grads: bool = True
+    _materialize_non_diff_grads: bool = True  # PyTorch's name, which programs set
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Saves inputs, outputs or other tensors: `ctx.saved_tensors` has them in backward.
@@ -101,11 +102,12 @@ class SavedValue(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What is known of one output that is a tensor."""
+    """What is known of one output that is a tensor; `materialized`: backward may get zeros for it."""
 
     shape: tuple[int, ...]
     dtype: Any
     place: Any
+    materialized: bool = True
 
 
 class BackwardCFunction(FunctionCtx, Node):
@@ -277,7 +279,7 @@ class BackwardCFunction(FunctionCtx, Node):
         return self._checked(results if isinstance(results, tuple) else (results,))
 
     def _zeros(self, output: Output | None) -> Tensor | None:
-        if output is None or not self.materialize_grads:
+        if output is None or not (self.materialize_grads and output.materialized):
             return None
         zeros = jnp.zeros(output.shape, output.dtype)
         return new_tensor(Storage(put(zeros, output.place)))
@@ -351,10 +353,10 @@ class BackwardCFunction(FunctionCtx, Node):
         )
 
 
-def describe(tensor: Tensor) -> Output:
+def describe(tensor: Tensor, *, materialized: bool = True) -> Output:
     """What a Function's node keeps of an output."""
     array = tensor._cell.array
-    return Output(array.shape, array.dtype, place_of(array))
+    return Output(array.shape, array.dtype, place_of(array), materialized)
 
 
 def _device_of(place: Any) -> devices.device | None:

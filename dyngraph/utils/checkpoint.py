@@ -278,7 +278,9 @@ class _Region:
 
         def pack(tensor: Tensor) -> Tensor:
             nonlocal count
-            position, tensor = count, tensor.detach()
+            position = count
+            if tensor.requires_grad:  # a constant stays itself, as without a checkpoint
+                tensor = tensor.detach()
             count += 1
             if position >= len(self.slots) and self.complete:
                 raise self.error(

@@ -307,3 +307,21 @@ def test_errors_of_backward_in_threads_reach_each_caller() -> None:
     y = make(lambda ctx, x: x * 2, failing)
     errors = run_threads(lambda i: y.apply(leaf(1.0)).backward(), 4)
     assert [str(e) for e in errors] == ["in a thread"] * 4
+
+
+@pytest.mark.parametrize("materialized", [True, False])
+def test_missing_gradients_of_non_differentiable_outputs_have_a_switch(materialized: bool) -> None:
+    seen: list[Any] = []
+
+    def forward(ctx: Any, x: dg.Tensor) -> Any:
+        constant = x.clone()
+        ctx.mark_non_differentiable(constant)
+        ctx._materialize_non_diff_grads = materialized
+        return x.clone(), constant
+
+    def backward(ctx: Any, *grads: Any) -> Any:
+        seen.extend(grad is None for grad in grads)
+        return grads[0]
+
+    make(forward, backward).apply(leaf(1.0))[0].backward()
+    assert seen == [False, not materialized]

@@ -849,3 +849,25 @@ def test_failed_pack_keeps_nothing(no_gc: None) -> None:
         t.exp()
     del t
     assert node() is None
+
+
+# --- what need not be saved ----------------------------------------------------------------------
+
+
+def test_argument_of_an_index_may_be_written_afterwards() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 1
+    z = y[dg.tensor([0, 0])]
+    y.add_(1)
+    z.sum().backward()
+    assert_values(x.grad, [2, 0, 0])
+
+
+def test_factor_of_a_constant_may_be_written_afterwards() -> None:
+    mu, x, loss = leaf(1.0), dg.empty(()), dg.tensor(0.0)
+    for i in range(3):
+        x.detach_()
+        x.copy_(mu + i)
+        loss = loss + x * dg.tensor(float(i))
+    loss.backward()
+    assert_values(mu.grad, 3.0)
