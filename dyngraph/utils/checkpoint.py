@@ -374,6 +374,7 @@ def _kept(args: Sequence[Any]) -> Any:
     kept = _Inputs._backward_cls(args, (), next(creation_numbers))
     kept.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
     kept.save(())
+    kept.forget_marks()
     return kept
 
 
