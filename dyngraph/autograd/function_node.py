@@ -40,6 +40,7 @@ class FunctionCtx:
     dirty_tensors: tuple[Any, ...] = ()
     non_differentiable: tuple[Any, ...] = ()
     materialize_grads: bool = True
+    _materialize_non_diff_grads: bool = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Saves inputs, outputs or other tensors: `ctx.saved_tensors` has them in backward.
