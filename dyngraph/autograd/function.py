@@ -214,15 +214,11 @@ def _placed(
         and not _is_among(o, constant)
         for o in outputs
     ]
-    ctx.returned = tuple(
-        [
-            describe(o, materialized=has_gradient or ctx._materialize_non_diff_grads)
-            if isinstance(o, Tensor)
-            else None
-            for o, has_gradient in zip(outputs, differentiable, strict=True)
-        ]
-    )
+    ctx.returned = tuple([describe(o) if isinstance(o, Tensor) else None for o in outputs])
     ctx.outputs = tuple([None if o is None else (o.shape, o.dtype) for o in ctx.returned])
+    if not ctx._materialize_non_diff_grads:
+        pairs = zip(outputs, ctx.returned, strict=True)
+        ctx.returned = tuple([None if _is_among(o, constant) else known for o, known in pairs])
     placed = []
     for number, (output, has_gradient) in enumerate(zip(outputs, differentiable, strict=True)):
         if not isinstance(output, Tensor):

@@ -40,7 +40,7 @@ class FunctionCtx:
     dirty_tensors: tuple[Any, ...] = ()
     non_differentiable: tuple[Any, ...] = ()
     materialize_grads: bool = True
-    _materialize_non_diff_grads: bool = True  # PyTorch's name, which programs set
+    _materialize_non_diff_grads: bool = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Saves inputs, outputs or other tensors: `ctx.saved_tensors` has them in backward.
@@ -102,12 +102,11 @@ class SavedValue(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What is known of one output that is a tensor; `materialized`: backward may get zeros for it."""
+    """What is known of one output that is a tensor."""
 
     shape: tuple[int, ...]
     dtype: Any
     place: Any
-    materialized: bool = True
 
 
 class BackwardCFunction(FunctionCtx, Node):
@@ -281,7 +280,7 @@ class BackwardCFunction(FunctionCtx, Node):
         return self._checked(results if isinstance(results, tuple) else (results,))
 
     def _zeros(self, output: Output | None) -> Tensor | None:
-        if output is None or not (self.materialize_grads and output.materialized):
+        if output is None or not self.materialize_grads:
             return None
         zeros = jnp.zeros(output.shape, output.dtype)
         return new_tensor(Storage(put(zeros, output.place)))
@@ -355,10 +354,10 @@ class BackwardCFunction(FunctionCtx, Node):
         )
 
 
-def describe(tensor: Tensor, *, materialized: bool = True) -> Output:
+def describe(tensor: Tensor) -> Output:
     """What a Function's node keeps of an output."""
     array = tensor._cell.array
-    return Output(array.shape, array.dtype, place_of(array), materialized)
+    return Output(array.shape, array.dtype, place_of(array))
 
 
 def _device_of(place: Any) -> devices.device | None:

@@ -338,6 +338,12 @@ def test_function_with_nested_arguments_and_outputs(gradient: Any) -> None:
     assert_values(by_y, 2)
 
 
+def test_vmap_has_no_rule_by_default() -> None:
+    assert not Double.generate_vmap_rule
+    with pytest.raises(NotImplementedError, match=r"must either override|to use autograd.Function"):
+        Double.vmap(None, (0,), dg.ones(2))
+
+
 def test_mark_shared_storage_warns_that_it_does_nothing() -> None:
     def forward(ctx: Any, x: dg.Tensor) -> dg.Tensor:
         ctx.mark_shared_storage()

@@ -596,22 +596,3 @@ def test_chain_of_10_000_functions_runs_backward(no_gc: None) -> None:
         y = same.apply(y)
     y.backward()
     assert_values(x.grad, 1)
-
-
-def test_what_pack_keeps_has_a_version_of_its_own() -> None:
-    other = dg.tensor(5.0)
-
-    def forward(ctx: Any, x: dg.Tensor) -> dg.Tensor:
-        ctx.save_for_backward(x)
-        return x.sin()
-
-    def backward(ctx: Any, grad: dg.Tensor) -> dg.Tensor:
-        ctx.saved_tensors[0].add_(1)
-        return grad
-
-    x = leaf(1.0)
-    with saved_tensors_hooks(lambda t: other, lambda t: t):
-        y = make(forward, backward).apply(x)
-    y.backward()
-    assert x._version == 0
-    assert other.item() == 6.0
