@@ -395,3 +395,10 @@ def test_inputs_and_outputs_on_two_devices_are_checked(x64: None) -> None:
     x = dg.tensor([1.0, 2.0], dtype=dg.float64, device=SECOND, requires_grad=True)
     assert dg.autograd.gradcheck(lambda x: x.to("cpu:0") * 2, (x,))
     assert dg.autograd.gradcheck(lambda x: (x.to("cpu:0"), x * x), (x,))
+
+
+def test_gradients_are_checked_where_another_device_is_the_default(x64: None) -> None:
+    with jax.default_device(jax.devices()[1]):
+        x = dg.tensor([1.0, 2.0], dtype=dg.float64, requires_grad=True)
+        assert x.device == SECOND
+        assert dg.autograd.gradcheck(lambda x: x * x, (x,))

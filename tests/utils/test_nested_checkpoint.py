@@ -184,3 +184,11 @@ def test_reentrant_checkpoint_is_usable_after_it_refused_grad() -> None:
         dg.autograd.grad(reentrant(inner, x).sum(), x)
     reentrant(inner, x).sum().backward()
     assert x.grad.tolist() == pytest.approx((x.cos() * inner(x)).tolist())
+
+
+def test_tensor_used_inside_and_outside_gets_both_gradients() -> None:
+    w = leaf()
+    (checkpoint(lambda x: inner(x * w), leaf().detach()) * w).sum().backward()
+    v = leaf()
+    (inner(leaf().detach() * v) * v).sum().backward()
+    assert w.grad.tolist() == pytest.approx(v.grad.tolist())
