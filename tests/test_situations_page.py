@@ -1,4 +1,4 @@
-"""docs/situations.md names, for each situation, tests that are there, or says why there are none."""
+"""docs/situations.md names, for each situation, tests that are there, or says why there is none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows() -> dict[str, list[tuple[str, str]]]:
 
 
 @functools.cache
-def tests_of(path: str) -> set[str]:
+def names_in(path: str) -> set[str]:
     """The names of the tests in a file below tests/, which is read and not imported."""
     tree = ast.parse((TESTS / path).read_text(encoding="utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -39,7 +39,7 @@ AREAS = rows()
 @pytest.mark.parametrize("area", AREAS)
 def test_every_test_that_the_page_names_exists(area: str) -> None:
     named = [found for _, answer in AREAS[area] for found in NAMED.findall(answer)]
-    missing = [f"{path}::{name}" for path, name in named if name not in tests_of(path)]
+    missing = [f"{path}::{name}" for path, name in named if name not in names_in(path)]
     assert not missing, "docs/situations.md names tests that are gone: write their new names"
 
 
@@ -52,7 +52,7 @@ def test_every_situation_has_a_test_or_a_reason(area: str) -> None:
 
 
 def test_page_has_each_situation_once() -> None:
-    assert len(AREAS) == 23
+    assert len(AREAS) == 22
     assert sum(len(answers) for answers in AREAS.values()) == 402
     for area, answers in AREAS.items():
         assert len({situation for situation, _ in answers}) == len(answers), area
