@@ -129,6 +129,44 @@ def gpt_both_ways() -> Candidates:
     return both_ways(run, workloads.gpt_arrays())
 
 
+def checkpoints() -> Candidates:
+    """(f): the GPT, each of its blocks checkpointed; the names say what waits for backward."""
+    symbols, targets, mask = (dg.tensor(a) for a in workloads.gpt_batch())
+    leaves = [dg.tensor(a, requires_grad=True) for a in workloads.gpt_arrays()]
+
+    def block(*args: Any) -> Any:
+        return dg.utils.checkpoint.checkpoint(workloads.gpt_block, *args, use_reentrant=False)
+
+    def loss(block: Any) -> Any:
+        return workloads.gpt(dg, symbols, targets, mask, leaves, block)
+
+    def step(block: Any) -> Callable[[], None]:
+        def run() -> None:
+            loss(block).backward()
+            ready([leaf.grad for leaf in leaves])
+            for leaf in leaves:
+                leaf.grad = None
+
+        return run
+
+    def waiting(block: Any) -> str:
+        step(block)()
+        before = live_bytes()
+        kept = loss(block)
+        ready(kept)
+        return f"{(live_bytes() - before) / 1e6:.1f} MB"
+
+    return {
+        f"kept: {waiting(workloads.gpt_block)}": step(workloads.gpt_block),
+        f"checkpointed: {waiting(block)}": step(block),
+    }
+
+
+def live_bytes() -> int:
+    """The bytes of all arrays that are alive."""
+    return sum(array.nbytes for array in jax.live_arrays())
+
+
 def slice_writes() -> Candidates:
     """(e): a row of a large matrix replaced, the row another each time."""
     count = 1000
@@ -174,6 +212,27 @@ def slice_writes() -> Candidates:
     return candidates
 
 
+def fast_gradcheck() -> Candidates:
+    """(g): gradcheck in fast mode, for the batch and all weights, in 64 bits."""
+    with jax.enable_x64(True):
+        leaves = [dg.tensor(a, requires_grad=True) for a in workloads.mlp_arrays()]
+
+    def forward_and_backward() -> None:
+        with jax.enable_x64(True):
+            ready(list(dg.autograd.grad(workloads.mlp(*leaves).sum(), leaves)))
+
+    candidates: Candidates = {
+        "forward and backward": forward_and_backward,
+        "gradcheck": lambda: dg.autograd.gradcheck(workloads.mlp, leaves, fast_mode=True),
+    }
+    if torch is not None:
+        theirs = [torch.from_numpy(a).requires_grad_() for a in workloads.mlp_arrays()]
+        candidates["torch gradcheck"] = lambda: torch.autograd.gradcheck(
+            workloads.mlp, theirs, fast_mode=True
+        )
+    return candidates
+
+
 def libraries() -> list[Any]:
     """The libraries to measure, as `both_ways` names them."""
     return [dg, workloads.JNP, *([torch] if torch is not None else [])]
@@ -185,6 +244,8 @@ SECTIONS: dict[str, tuple[Callable[[], Candidates], int]] = {
     "(c) LSTM cell, T=64, batch 16, hidden 64": (lstm_both_ways, 7),
     "(c) GPT, 4 layers, d=128, T=64, batch 8": (gpt_both_ways, 9),
     "(e) a row of a 1000x1000 matrix replaced": (slice_writes, 200),
+    "(f) GPT, each block checkpointed": (checkpoints, 9),
+    "(g) gradcheck in fast mode, MLP of 3 layers, 64 bits": (fast_gradcheck, 15),
 }
 
 

@@ -6,6 +6,7 @@ jax.numpy the few that it lacks.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -147,20 +148,50 @@ def gpt_batch() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return symbols[:, :-1].astype(np.int32), symbols[:, 1:].reshape(-1).astype(np.int32), mask
 
 
-def gpt(lib: Any, symbols: Any, targets: Any, mask: Any, weights: list[Any]) -> Any:
+def gpt_block(lib: Any, x: Any, mask: Any, weights: list[Any]) -> Any:
+    """One layer: attention, then two linear maps with gelu between."""
+    f, rest = lib.nn.functional, iter(weights)
+    y = f.layer_norm(x, (WIDTH,), next(rest), next(rest)) @ next(rest)
+    y = y.reshape(BATCH, LENGTH, 3, HEADS, WIDTH // HEADS)
+    q, k, v = (y[:, :, i].swapaxes(1, 2) for i in range(3))
+    scores = q @ k.swapaxes(2, 3) * (1 / math.sqrt(WIDTH // HEADS)) + mask
+    y = (lib.softmax(scores, -1) @ v).swapaxes(1, 2).reshape(BATCH, LENGTH, WIDTH)
+    x = x + y @ next(rest)
+    y = f.layer_norm(x, (WIDTH,), next(rest), next(rest))
+    return x + f.gelu(y @ next(rest) + next(rest)) @ next(rest) + next(rest)
+
+
+def gpt(
+    lib: Any, symbols: Any, targets: Any, mask: Any, weights: list[Any], block: Any = gpt_block
+) -> Any:
     """The cross-entropy of a small GPT."""
     f = lib.nn.functional
-    rest = iter(weights)
     readout = weights[2 + 10 * LAYERS :]
-    x = f.embedding(symbols, next(rest)) + next(rest)
-    for _ in range(LAYERS):
-        y = f.layer_norm(x, (WIDTH,), next(rest), next(rest)) @ next(rest)
-        y = y.reshape(BATCH, LENGTH, 3, HEADS, WIDTH // HEADS)
-        q, k, v = (y[:, :, i].swapaxes(1, 2) for i in range(3))
-        scores = q @ k.swapaxes(2, 3) * (1 / math.sqrt(WIDTH // HEADS)) + mask
-        y = (lib.softmax(scores, -1) @ v).swapaxes(1, 2).reshape(BATCH, LENGTH, WIDTH)
-        x = x + y @ next(rest)
-        y = f.layer_norm(x, (WIDTH,), next(rest), next(rest))
-        x = x + f.gelu(y @ next(rest) + next(rest)) @ next(rest) + next(rest)
+    x = f.embedding(symbols, weights[0]) + weights[1]
+    for layer in range(LAYERS):
+        x = block(lib, x, mask, weights[2 + 10 * layer : 12 + 10 * layer])
     x = f.layer_norm(x, (WIDTH,), readout[0], readout[1])
     return f.cross_entropy((x @ readout[2]).reshape(-1, VOCABULARY), targets)
+
+
+# --- (f) a perceptron of three layers ----------------------------------------------------------
+
+MLP_WIDTHS = (64, 128, 128, 10)
+
+
+def mlp_arrays() -> list[Any]:
+    """A batch of 16, then weight and bias of each layer, in 64 bits."""
+    random = np.random.default_rng(0)
+    shapes: list[tuple[int, ...]] = [(16, MLP_WIDTHS[0])]
+    for given, made in itertools.pairwise(MLP_WIDTHS):
+        shapes += [(given, made), (made,)]
+    return [random.standard_normal(s) / 3 for s in shapes]
+
+
+def mlp(x: Any, *weights: Any) -> Any:
+    """Three layers with tanh between them."""
+    last = len(weights) - 2
+    for i in range(0, len(weights), 2):
+        x = x @ weights[i] + weights[i + 1]
+        x = x if i == last else x.tanh()
+    return x

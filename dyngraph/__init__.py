@@ -14,6 +14,8 @@ import dyngraph.methods  # noqa: F401  (binds the operators to Tensor)
 from dyngraph import (
     autograd as autograd,
     fft as fft,
+    func as func,
+    library as library,
     linalg as linalg,
     masked as masked,
     nn as nn,
@@ -62,6 +64,9 @@ from dyngraph.dtypes import (
     uint32 as uint32,
     uint64 as uint64,
     uint8 as uint8,
+)
+from dyngraph.func import (
+    vmap as vmap,
 )
 from dyngraph.modes import (
     enable_grad as enable_grad,
@@ -1398,6 +1403,7 @@ __all__ = [
     "view_as_real",
     "view_as_real_copy",
     "view_copy",
+    "vmap",
     "vsplit",
     "vstack",
     "where",

@@ -7,14 +7,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from dyngraph import devices, dtypes
 from dyngraph.errors import NoGradientPathError, UnusedInputError
 from dyngraph.graph import engine
 from dyngraph.graph.node import Edge, GradientEdge, Node, Values
-from dyngraph.ops.joining import stack
+from dyngraph.lifting import run_mapped, spread_all
 from dyngraph.storage import Storage
 from dyngraph.tangents import share_tangent
 from dyngraph.tensor import Tensor, new_tensor
@@ -145,10 +144,8 @@ def grad(
 
     if not is_grads_batched:
         results = run(values, keep_graph=keep_graph)
-    elif how is not ARRAYS:
-        results = _run_each(run, values)
     else:
-        results = _run_batched(run, values, keep_graph=keep_graph)
+        results = _run_batched(run, values, how, keep_graph=keep_graph)
     found: list[Tensor | None] = []
     for position, (result, like) in enumerate(zip(results, wanted, strict=True)):
         if result is not None:
@@ -162,26 +159,21 @@ def grad(
     return dict(zip(names, found, strict=True)) if names is not None else tuple(found)
 
 
-def _run_batched(run: Any, values: Sequence[Any], *, keep_graph: bool) -> list[Any]:
-    """One backward for the whole batch: `jax.vmap` of the Engine's walk."""
+def _run_batched(run: Any, values: Sequence[Any], how: Values, *, keep_graph: bool) -> list[Any]:
+    """One backward for the whole batch: the Engine's walk, mapped."""
     present: list[bool] = []
 
-    def walk(batch: list[Any]) -> list[Any]:
-        results = run(batch, keep_graph=keep_graph)
+    def walk(*batch: Tensor) -> list[Tensor]:
+        given = [t._cell.array for t in batch] if how is ARRAYS else batch
+        results = run(given, keep_graph=keep_graph)
         present[:] = [r is not None for r in results]
-        return [r for r in results if r is not None]
+        return [how.wrap(r) for r in results if r is not None]
 
-    stacked = iter(jax.vmap(walk)(list(values)))
-    return [next(stacked) if there else None for there in present]
-
-
-def _run_each(run: Any, values: Sequence[Tensor]) -> list[Any]:
-    """One backward on tensors for each entry of the batch, stacked."""
-    from_each = [
-        run([v[i] for v in values], keep_graph=True)  # type: ignore[index]
-        for i in range(len(values[0]))
-    ]
-    return [None if column[0] is None else stack(column) for column in zip(*from_each, strict=True)]
+    tensors = [how.wrap(value) for value in values]
+    size = len(tensors[0])
+    found = iter(spread_all(run_mapped(walk, tensors, size), size))
+    results = [next(found) if there else None for there in present]
+    return [r if r is None or how is not ARRAYS else r._cell.array for r in results]
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = [
     "CheckpointError",
     "FunctionError",
+    "GradcheckError",
     "GraphFreedError",
     "InPlaceError",
     "InferenceTensorError",
@@ -19,6 +20,10 @@ __all__ = [
     "SavedTensorModifiedError",
     "UnusedInputError",
 ]
+
+
+class GradcheckError(RuntimeError):
+    """`gradcheck` or `gradgradcheck` found a derivative wrong, or not as derivatives must be."""
 
 
 class GraphFreedError(RuntimeError):

@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from dyngraph import modes
 from dyngraph.dispatch_source import PARAMETERS
 from dyngraph.graph.node import Node
 from dyngraph.kernels import Kernel, OperatorSpec, RulePlan, is_differentiable
 from dyngraph.storage import Storage
-from dyngraph.tangents import are_carried, give_tangent, tangent_of
+from dyngraph.tangents import are_carried, current_level, give_tangent, open_level, tangent_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.tracing import trace_live
 
@@ -68,7 +69,8 @@ def run_carrying(
     differentiable: Sequence[int],
     tangents: Callable[[tuple[int, ...], Sequence[Any], Sequence[Tensor]], Sequence[Tensor]],
 ) -> Any:
-    """`run()`, with forward mode off, then its results get the tangents that follow from inputs.
+    """`run()`, outside the innermost level, then its results get the tangents that follow from
+    inputs.
 
     `differentiable` are the places of inputs whose tangents count. `tangents(places, inputs,
     carried)` gives one for each result that can have a gradient, from those that the inputs at
@@ -79,8 +81,8 @@ def run_carrying(
         found = {i: tangent_of(inputs[i]) for i in differentiable if isinstance(inputs[i], Tensor)}
         carried = {i: tangent for i, tangent in found.items() if tangent is not None}
     before = [_state(x) for x in inputs]
-    flags = modes.get_flags()
-    modes.set_flags(flags & ~modes.FORWARD)
+    level, flags = current_level(), modes.get_flags()
+    open_level(None if level is None else level.outer)  # see Note [Levels nest]
     try:
         results = run()
         if not carried or results is NotImplemented:
@@ -88,6 +90,7 @@ def run_carrying(
         unwritten = [_as_before(x, was) for x, was in zip(inputs, before, strict=True)]
         made = tangents(tuple(carried), unwritten, tuple(carried.values()))
     finally:
+        open_level(level)
         modes.set_flags(flags)
     tensors = [results] if isinstance(results, Tensor) else list(results)
     with_gradient = [t for t in tensors if t is not None and is_differentiable(t._cell.array.dtype)]
@@ -118,7 +121,10 @@ def _as_before(value: Any, was: State | None) -> Any:
     """An input as it was before the operator ran."""
     if was is None or value._cell.array is was.array:
         return value
-    return new_tensor(Storage(was.array), None if was.edge is LEAF else was.edge)
+    before = new_tensor(Storage(was.array), None if was.edge is LEAF else was.edge)
+    if was.tangent is not None:
+        before.need_meta().tangent = was.tangent
+    return before
 
 
 def keep_tangents(node: Node, fields: Sequence[State | None]) -> None:
@@ -152,7 +158,8 @@ class JvpOperator:
         made = OperatorSpec(
             f"{spec.name}_jvp",
             function,
-            inputs=[*spec.inputs, *(f"tangent{place}" for place in places)],
+            # levels nest, so that the inputs may be another's tangents: names count all inputs
+            inputs=[*spec.inputs, *(f"tangent{place}_of_{count}" for place in places)],
             statics=spec.statics,
             outputs=(),
             rules={n: None for n in spec.inputs if n not in spec.differentiable},
@@ -287,26 +294,26 @@ def _with_rules(kernel: Kernel) -> Callable[..., Any]:
     if not isinstance(plan, RulePlan):
         return kernel.function
 
-    @jax.custom_vjp
+    @jax.custom_jvp
     def function(*inputs: Any) -> Any:
         return kernel.function(*inputs)
 
-    def forward(*inputs: Any) -> Any:
+    @function.defjvp
+    def derivative(inputs: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         outs = function(*inputs)
-        return outs, (inputs, outs)
-
-    def backward(kept: Any, cotangents: Any) -> tuple[Any, ...]:
-        inputs, outs = kept
-        outs = _listed(outs)
-        pairs = zip(outs, _listed(cotangents), strict=True)
-        # see Note [Complex gradients]
-        grads = [jnp.conj(c) for o, c in pairs if o is not None and is_differentiable(o.dtype)]
         places = [spec.inputs.index(n) for n in spec.differentiable]
         places = [i for i in places if inputs[i] is not None and is_differentiable(inputs[i].dtype)]
-        found = _gradients(plan, places, inputs, outs, grads)
-        return tuple(jnp.conj(found[i]) if i in found else None for i in range(len(inputs)))
+        found = iter(_transposed_rules(plan, inputs, {i: tangents[i] for i in places}))
+        made = [
+            None
+            if o is None
+            else next(found)
+            if is_differentiable(o.dtype)
+            else np.zeros(o.shape, jax.dtypes.float0)
+            for o in _listed(outs)
+        ]
+        return outs, type(outs)(made) if isinstance(outs, (tuple, list)) else made[0]
 
-    function.defvjp(forward, backward)
     return function
 
 

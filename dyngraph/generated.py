@@ -18,6 +18,8 @@ PACKAGE = Path(__file__).parent
 SUBMODULES = (
     "autograd",
     "fft",
+    "func",
+    "library",
     "linalg",
     "masked",
     "nn",
@@ -34,6 +36,7 @@ NAMES = {
         "set_anomaly_enabled",
     ),
     "dyngraph.devices": ("device",),
+    "dyngraph.func": ("vmap",),
     "dyngraph.modes": (
         "enable_grad",
         "inference_mode",

@@ -207,6 +207,7 @@ class BackwardPlan(ABC):
         "_functions",
         "_jitted",
         "kernel",
+        "mapped",
         "needed",
         "operators",
         "passes_on",
@@ -226,6 +227,7 @@ class BackwardPlan(ABC):
         self._jitted: dict[Any, Callable[..., Any]] = {}
         self._functions: dict[Any, Callable[..., Any]] = {}
         self.operators: dict[Any, Callable[..., Any]] = {}
+        self.mapped: dict[Any, BackwardPlan] = {}
         self.passes_on = False
 
     def jitted(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:

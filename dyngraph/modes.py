@@ -20,6 +20,7 @@ __all__ = [
     "GRAD",
     "INFERENCE",
     "INTERCEPTED",
+    "MAPPED",
     "OBSERVED",
     "PACKING",
     "enable_grad",
@@ -49,7 +50,9 @@ ANOMALY = 16
 """Nodes remember which line of the user's program made them."""
 INTERCEPTED = 32
 """Something is asked before each operator runs, and may run it otherwise."""
-OBSERVED = FORWARD | PACKING | ANOMALY | INTERCEPTED
+MAPPED = 64
+"""A function is being mapped over a batch, by `func.vmap`."""
+OBSERVED = FORWARD | PACKING | ANOMALY | INTERCEPTED | MAPPED
 """The modes that look at what an operator does, by a slower way; `FORWARD` is the lowest bit."""
 
 

@@ -1,4 +1,5 @@
-"""Calls in the modes that look at them: forward mode, saved-tensor hooks, anomaly mode.
+"""Calls in the modes that look at them: forward mode, saved-tensor hooks, anomaly mode, and inside
+functions that are mapped.
 
 A dispatcher that finds one of these modes on comes here; the call then runs with the mode off, and
 what the mode wants to know or to change is read from, or done to, the node that was made.
@@ -12,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Self
 
-from dyngraph import forward, modes
+from dyngraph import batches, forward, modes
 from dyngraph.graph import anomaly, packing
 from dyngraph.graph.node import Node
 from dyngraph.operator_node import OperatorNode
+from dyngraph.storage import Place
 from dyngraph.tensor import Tensor
 
 
@@ -33,8 +35,6 @@ def run_observed(
     spec = call.spec
     if flags & modes.FORWARD:
         return forward.run_dual(write, call, spec if recorded else None, given)
-    if not recorded:
-        return unobserved(lambda: call(**given))
     return observe(lambda: call(**given), list(given.values())[: len(spec.inputs)])
 
 
@@ -49,11 +49,13 @@ def unobserved(run: Callable[[], Any]) -> Any:
 
 
 def observe(run: Callable[[], Any], inputs: Sequence[Any]) -> Any:
-    """`run()`, which records one operator; then the modes that are on look at its node."""
+    """`run()`, which records one operator at most; then the modes that are on look at its node."""
     results = unobserved(run)
     tensors = [results] if isinstance(results, Tensor) else results
     if tensors is NotImplemented:
         return results
+    if modes.get_flags() & modes.MAPPED:
+        batches.note(inputs, tensors, Tensor)
     node = next((t.grad_fn for t in tensors if t is not None and t.grad_fn is not None), None)
     if node is not None:
         look_at_node(node)
@@ -71,15 +73,15 @@ def look_at_node(node: Node) -> None:
 def pack_saved(node: OperatorNode, fields: Sequence[Any]) -> None:
     """Has the hooks in force pack what a node saved.
 
-    `fields` are the operator's inputs and results, which `node.plan.sources` counts through. A
-    constant is not packed.
+    `fields` are the operator's inputs and results, which `node.plan.sources` counts through.
+    Numbers are not packed, nor are the positions of an index or a slice.
     """
     hooks = packing.hooks_in_force()
     if hooks is None or not node.saved:
         return
-    for position, source in enumerate(node.plan.sources):
-        tensor = fields[source]
-        if isinstance(tensor, Tensor):
+    for position in node.hook_order():
+        tensor = fields[node.plan.sources[position]]
+        if isinstance(tensor, Tensor) and type(tensor._cell) is not Place:
             node.pack(position, tensor, hooks)
 
 

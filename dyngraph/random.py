@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph import devices, dtypes
+from dyngraph import batches, devices, dtypes
 from dyngraph.tensor import Tensor, wrap
 
 INITIAL_SEED = 67280421310721
@@ -112,7 +112,11 @@ class Generator:
         return clone
 
     def take(self) -> tuple[jax.Array, np.uint32]:
-        """What the next draw folds together: the key's two words, and the number of the draw."""
+        """What the next draw folds together: the key's two words, and the number of the draw.
+
+        Inside `func.vmap` the words are those of the example, or RuntimeError is raised, as its
+        `randomness` says.
+        """
         with self._lock:
             count = self._count
             self._count = count + 1
@@ -123,7 +127,8 @@ class Generator:
                 # key, which differs in the upper word.
                 words = ((self._seed // _WORD + epoch) % _WORD, self._seed % _WORD)
                 self._key = _to_device(np.array(words, np.uint32))
-            return self._key, np.uint32(low)
+            key = self._key
+        return batches.spread_key(key), np.uint32(low)
 
     def _set(self, seed: int, count: int) -> None:
         with self._lock:

@@ -1,7 +1,13 @@
 """Tangents of forward mode: which tensor carries one, and the level that they end with.
 
-Invariant: what tensors and nodes keep is a `Tangent`, a box that its level empties when it is left.
-So nothing computed at a level outlives it, whoever still holds the tensors.
+Invariant: what tensors and nodes keep are `Tangent`s, boxes that their level empties when it is
+left. So nothing computed at a level outlives it, whoever still holds the tensors.
+
+# Note [Levels nest]
+A tensor may carry one tangent for each open level. An operator handles the innermost one, and runs
+the operators for that with the level outside it open; so the tangents of an inner level carry those
+of the outer ones, which makes derivatives of derivatives. `forward_ad` opens no level inside
+another, as in PyTorch; `func.jvp` does.
 """
 
 from __future__ import annotations
@@ -28,11 +34,15 @@ class Tangent:
 
 
 class Level:
-    """The stretch of a program between entering forward mode and leaving it."""
+    """The stretch of a program between entering forward mode and leaving it.
 
-    __slots__ = ("tangents",)
+    `outer` is the level inside which it was opened.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("outer", "tangents")
+
+    def __init__(self, outer: Level | None = None) -> None:
+        self.outer = outer
         self.tangents: weakref.WeakSet[Tangent] = weakref.WeakSet()
 
     def empty(self) -> None:
@@ -51,10 +61,16 @@ def enter_level() -> None:
     if _level.get() is not None:
         raise RuntimeError(
             "Nested forward mode AD is not supported at the moment. Exit the open level first; for "
-            "second derivatives use autograd.grad() inside it."
+            "second derivatives use autograd.grad() inside it, or dg.func.jvp, which nests."
         )
-    _level.set(Level())
-    _set_flag()
+    open_level(Level())
+
+
+def nest_level() -> Level:
+    """Opens a level inside the one that is open here, if any."""
+    level = Level(_level.get())
+    open_level(level)
+    return level
 
 
 def exit_level() -> None:
@@ -65,9 +81,19 @@ def exit_level() -> None:
             "Dual level must be a positive number: no level of forward mode is open here. Call "
             "enter_dual_level() first."
         )
-    _level.set(None)
-    _set_flag()
+    open_level(level.outer)
     level.empty()
+
+
+def current_level() -> Level | None:
+    """The innermost level that is open in this thread."""
+    return _level.get()
+
+
+def open_level(level: Level | None) -> None:
+    """Makes `level` the innermost one; with None, no level is open."""
+    _level.set(level)
+    _set_flag()
 
 
 def is_level_open() -> bool:
@@ -97,23 +123,38 @@ def are_carried() -> bool:
 
 
 def tangent_of(tensor: Any) -> Tensor | None:
-    """The tangent that a tensor carries at the level which is open here."""
+    """The tangent that a tensor carries at the level which is innermost here."""
     meta = tensor._meta
     if meta is None or meta.tangent is None or not are_carried():
         return None
-    tangent = meta.tangent
-    return tangent.tensor if tangent.level is _level.get() else None
-
-
-def give_tangent(tensor: Any, tangent: Tensor) -> None:
-    """Makes `tangent` the tangent of `tensor` until the open level is left."""
     level = _level.get()
+    return next((t.tensor for t in meta.tangent if t.level is level), None)
+
+
+def tangents_of(tensor: Any) -> tuple[Tangent, ...]:
+    """The tangents that a tensor carries, of all levels."""
+    meta = tensor._meta
+    if meta is None or meta.tangent is None:
+        return ()
+    return tuple(t for t in meta.tangent if t.tensor is not None)
+
+
+def give_tangent(tensor: Any, tangent: Tensor, level: Level | None = None) -> None:
+    """Makes `tangent` the tangent of `tensor` until `level`, else the innermost one, is left."""
+    level = _level.get() if level is None else level
     assert level is not None, "a tangent belongs to a level"
-    tensor.need_meta().tangent = Tangent(tangent, level)
+    others = [t for t in tangents_of(tensor) if t.level is not level]
+    tensor.need_meta().tangent = (*others, Tangent(tangent, level))
 
 
 def share_tangent(source: Any, target: Any) -> None:
-    """Gives `target` the tangent that `source` carries, and takes its own where there is none."""
+    """Gives `target` the tangents that `source` carries, and takes its own where there are none."""
     tangent = None if source._meta is None else source._meta.tangent
     if tangent is not None or target._meta is not None:
         target.need_meta().tangent = tangent
+
+
+def carries_more(tensor: Any, other: Any) -> bool:
+    """Whether `tensor` carries a tangent of a level of which `other` carries none."""
+    levels = {t.level for t in tangents_of(other)}
+    return are_carried() and any(t.level not in levels for t in tangents_of(tensor))

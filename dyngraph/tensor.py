@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import jax
 import numpy as np
 
-from dyngraph import devices, dtypes, modes
+from dyngraph import batches, devices, dtypes, modes
 from dyngraph.described import Described, Size as Size, canonical_dim as canonical_dim
 from dyngraph.errors import InferenceTensorError, LeafError
 from dyngraph.graph.accumulate import AccumulateGrad
@@ -47,7 +47,7 @@ class AutogradMeta:
         self.hooks: HookList | None = None
         self.post_accumulate_hooks: HookList | None = None
         self.retains_grad = False
-        self.tangent: Any = None  # its box, see dyngraph.tangents
+        self.tangent: Any = None  # its boxes, see dyngraph.tangents
 
 
 class Tensor(Described, WaysOut, Methods):
@@ -435,7 +435,10 @@ def wrap(array: jax.Array, *, requires_grad: bool = False) -> Tensor:
     """A new leaf over an array, of the kind that the mode asks for."""
     if requires_grad:
         check_differentiable(dtypes.of(array.dtype))
-    return new_tensor(Storage(array, fresh_version()), LEAF if requires_grad else None)
+    cell = Storage(array, fresh_version())
+    if modes.get_flags() & modes.MAPPED:
+        batches.note_made(cell)
+    return new_tensor(cell, LEAF if requires_grad else None)
 
 
 def fresh_version() -> int | None:

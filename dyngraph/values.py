@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from dyngraph import dtypes, modes
+from dyngraph import batches, dtypes, modes
 from dyngraph.dispatch import write_dispatcher
 from dyngraph.graph.node import Node, Values
 from dyngraph.kernels import BackwardPlan, OperatorSpec, Target, same
@@ -85,6 +85,7 @@ class ArrayValues(Finding):
         return check_gradient(tensor, like, where)._cell.array
 
     def accumulate(self, variable: Tensor, value: jax.Array) -> None:
+        batches.check_write(variable._cell, value)
         meta = variable.need_meta()
         grad = meta.grad
         value = put(value, place_of(variable._cell.array))
@@ -105,9 +106,7 @@ class TensorValues(Finding):
     """Gradients are tensors: `create_graph=True`, where backward is recorded as it runs."""
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
-        assert node.saved is not None
-        saved = [node.unpack(i) for i in range(len(node.saved))]
-        return recorded_backward(node.plan, targets, absent, len(grads))(*saved, *grads)
+        return recorded_backward(node.plan, targets, absent, len(grads))(*node.tensors(), *grads)
 
     def total(self, parts: Sequence[Tensor]) -> Tensor:
         return sum_in_order(parts, add_gradients)
@@ -125,6 +124,7 @@ class TensorValues(Finding):
         return check_gradient(tensor, None if like is None else like._cell.array, where)
 
     def accumulate(self, variable: Tensor, value: Tensor) -> None:
+        batches.check_write(variable._cell, value._cell.array)
         meta = variable.need_meta()
         meta.grad = _alias(value) if meta.grad is None else add_gradients(meta.grad, value)
 

@@ -19,7 +19,7 @@ from dyngraph.dispatch import define_dispatcher, plain
 from dyngraph.errors import InPlaceError
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
 from dyngraph.storage import Storage
-from dyngraph.tangents import share_tangent, tangent_of
+from dyngraph.tangents import are_carried, share_tangent, tangents_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.viewing import Layout, contiguous_stride, look, write_through
 
@@ -116,7 +116,7 @@ class View:
 
 def _is_followed(tensor: Tensor) -> bool:
     """Whether something is to be known of a view of it, beside its value."""
-    return tensor._edge is not None or tangent_of(tensor) is not None
+    return tensor._edge is not None or (are_carried() and bool(tangents_of(tensor)))
 
 
 def as_view(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from dyngraph import dtypes, modes, printing
+from dyngraph import batches, dtypes, modes, printing
 from dyngraph.tangents import tangent_of
 from dyngraph.tracing import Tracer
 
@@ -41,6 +41,7 @@ class WaysOut:
         """
         if not force:
             self._refuse_grad("numpy()", "numpy")
+        batches.refuse_value(self._cell.array, ".numpy()")
         return np.asarray(self._cell.array)
 
     def jax(self) -> jax.Array:
@@ -54,6 +55,7 @@ class WaysOut:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         self._refuse_grad("numpy()", "numpy")
+        batches.refuse_value(self._cell.array, ".numpy()")
         array = np.asarray(self._cell.array)
         return array.astype(dtype, copy=bool(copy)) if dtype is not None or copy else array
 
@@ -79,10 +81,12 @@ class WaysOut:
                 f"a Tensor with {array.size} elements cannot be converted to Scalar. Reduce it "
                 "first, or use tolist()."
             )
+        batches.refuse_value(array, ".item()")
         return array.item()
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers."""
+        batches.refuse_value(self._cell.array, ".tolist()")
         return np.asarray(self._cell.array).tolist()
 
     def __bool__(self) -> bool:
@@ -93,6 +97,7 @@ class WaysOut:
                 f"Boolean value of Tensor with {values} is ambiguous. Reduce it by any() or all(), "
                 "or test numel()."
             )
+        batches.refuse_value(array, "bool")
         return bool(array.item())
 
     def _number(self) -> Any:
@@ -102,6 +107,7 @@ class WaysOut:
                 "only one element tensors can be converted to Python scalars, got shape "
                 f"{list(array.shape)}. Reduce it first, or use tolist()."
             )
+        batches.refuse_value(array, ".item()")
         return array.item()
 
     def __int__(self) -> int:
@@ -128,6 +134,7 @@ class WaysOut:
                 "only integer tensors of a single element can be converted to an index, got "
                 f"{self.dtype} of shape {list(array.shape)}. Use .item() or .long()."
             )
+        batches.refuse_value(array, ".item()")
         return int(array.item())
 
     def __format__(self, spec: str) -> str:

@@ -18,14 +18,14 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from dyngraph import modes
+from dyngraph import batches, modes
 from dyngraph.dispatch import define_dispatcher
 from dyngraph.errors import InPlaceError
 from dyngraph.graph.node import Edge
 from dyngraph.kernels import OperatorSpec, same
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
-from dyngraph.tangents import are_carried, share_tangent, tangent_of
+from dyngraph.tangents import are_carried, carries_more, share_tangent, tangents_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.viewing import fit_value
 from dyngraph.views import View, connect, copy_slices, memory_of, new_view, run_through
@@ -55,6 +55,7 @@ def _without_hooks(edge: Edge) -> Edge:
         return edge
     duplicate = copy.copy(node)
     duplicate.extra = None
+    batches.note_copy(node, duplicate)
     return duplicate, number
 
 
@@ -73,7 +74,7 @@ def assign(tensor: Tensor, result: Tensor, where: str, *, overlap: bool = False)
     if result._cell.array.dtype != array.dtype:
         result = _cast_like(tensor, result)
     if (result._edge is None and modes.is_recording() and tensor._edge is not None) or (
-        tangent_of(tensor) is not None and tangent_of(result) is None
+        carries_more(tensor, result)
     ):  # the result does not depend on what was there, whose gradient is zero then
         result = overwritten(snapshot(tensor), result)
     recording = _check_write(tensor, result, overlap=overlap)
@@ -161,6 +162,8 @@ def assign_part(tensor: Tensor, value: Tensor) -> None:
 def _check_write(tensor: Tensor, result: Tensor | None, *, overlap: bool = False) -> bool:
     """Raises where the write is refused; returns whether operators are recorded."""
     view, recording = tensor._view, modes.is_recording()
+    if result is not None:
+        batches.check_write(memory_of(tensor)[0], result._cell.array)
     if tensor._cell.version is None and not modes.is_inference_mode_enabled():
         raise InPlaceError.inference()
     if not overlap and view is not None and view.may_overlap() and view.layout().overlaps:
@@ -191,7 +194,7 @@ def _write_through(view: View, value: Tensor, *, recording: bool) -> None:
     base, written = view.base, None
     if base is not None and (
         (recording and (base._edge is not None or value._edge is not None))
-        or (are_carried() and (tangent_of(base) is not None or tangent_of(value) is not None))
+        or (are_carried() and (tangents_of(base) or tangents_of(value)))
     ):
         written = run_through(copy_slices, view.steps, snapshot(base), value)
     if written is not None and view.steps is view.path:

@@ -20,11 +20,12 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors modes dtypes devices storage tracing viewing kernels printing tangents
+    errors modes dtypes devices storage tracing viewing kernels mapped_plan printing
+    tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
-    graph.accumulate graph.engine graph
+    graph.accumulate graph.entry graph.passing graph.engine graph
     described ways_out tensor random
-    operator_node dispatch_source forward observed dispatch values
+    operator_node dispatch_source forward observed dispatch values lifting
     views writing
     ops.out ops.operator ops.arguments ops.rules ops.host_values
     ops.arithmetic ops.powers ops.trigonometry ops.special ops.rounding ops.complexes
@@ -51,7 +52,7 @@ READING_ORDER = """
     ops.segments ops.recurrent ops.low_rank ops.native_losses ops.native_layers ops
     backward methods
     numpy linalg fft special masked signal autograd
-    compiled func utils
+    library compiled func utils
     nn optim interop viz sharding
     generated dyngraph demo
 """.split()

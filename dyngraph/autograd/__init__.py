@@ -4,6 +4,7 @@ from dyngraph.autograd import (
     anomaly_mode as anomaly_mode,
     forward_ad as forward_ad,
     function as function,
+    functional as functional,
     graph as graph,
 )
 from dyngraph.autograd.anomaly_mode import (
@@ -14,6 +15,7 @@ from dyngraph.autograd.function import (
     Function as Function,
     NestedIOFunction as NestedIOFunction,
 )
+from dyngraph.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 from dyngraph.autograd.graph import (
     _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
 )
@@ -40,7 +42,10 @@ __all__ = [
     "enable_grad",
     "forward_ad",
     "function",
+    "functional",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_multithreading_enabled",

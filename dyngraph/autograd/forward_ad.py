@@ -186,10 +186,13 @@ _view = write_dispatcher(
 
 
 def _aliased(tensor: Tensor) -> Tensor:
-    """Another tensor over the same memory, with the same history and no tangent."""
+    """Another tensor over the same memory, with the same history and no tangent of this level."""
     result = alias(tensor)
     if tensor.requires_grad:
         result._edge = _view(tensor)._edge
+    for tangent in tangents.tangents_of(tensor):
+        if tangent.level is not tangents.current_level():
+            give_tangent(result, tangent.tensor, tangent.level)  # type: ignore[arg-type]
     return result
 
 

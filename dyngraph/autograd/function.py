@@ -11,15 +11,16 @@ from typing import Any, ClassVar
 
 import jax
 
-from dyngraph import modes
+from dyngraph import batches, modes
 from dyngraph.autograd.function_node import BackwardCFunction, FunctionCtx, describe
-from dyngraph.autograd.function_tangents import carried_tangents, pass_tangents
+from dyngraph.autograd.function_rule import apply_rule
+from dyngraph.autograd.function_tangents import carried_tangents, pass_all_tangents
 from dyngraph.errors import FunctionError
 from dyngraph.graph.node import NO_EDGE, Edge, Node, Values, creation_numbers
 from dyngraph.observed import look_at_node
 from dyngraph.ops.shape import view_as
 from dyngraph.tensor import LEAF, Tensor, new_tensor
-from dyngraph.views import CUSTOM, SEVERAL
+from dyngraph.views import CUSTOM, SEVERAL, counter_of
 from dyngraph.writing import rebase
 
 __all__ = [
@@ -111,7 +112,7 @@ class Function(metaclass=FunctionMeta):
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any, **_: Any) -> Any:
         """The gradients of forward's arguments from those of its outputs; `vjp` is the same."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom "
@@ -121,7 +122,7 @@ class Function(metaclass=FunctionMeta):
     vjp = _default_backward = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+    def jvp(ctx: Any, *grad_inputs: Any, **_: Any) -> Any:
         """The tangents of the outputs from those of forward's arguments."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with "
@@ -129,7 +130,7 @@ class Function(metaclass=FunctionMeta):
         )
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any, **_: Any) -> Any:
         """The outputs for a batch of arguments, and the dims of the batch in them."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
@@ -144,11 +145,15 @@ class Function(metaclass=FunctionMeta):
             bound = _signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
+        flags = modes.get_flags()
+        if flags & modes.MAPPED and cls.vmap is not Function.vmap:
+            mapped, outputs = apply_rule(cls, args, kwargs)
+            if mapped:
+                return outputs
         needs = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
         recorded = modes.is_recording() and any(needs)
         ctx = cls._backward_cls(args, _edges(args) if recorded else (), next(creation_numbers))
         ctx.needs_input_grad = needs
-        flags = modes.get_flags()
         carried = carried_tangents(args) if flags & modes.FORWARD else ()
         modes.set_flags(flags & ~(modes.GRAD | modes.FORWARD))
         try:
@@ -162,11 +167,13 @@ class Function(metaclass=FunctionMeta):
             modes.switch(modes.FORWARD, on=bool(flags & modes.FORWARD))
         outputs = output if isinstance(output, tuple) else (output,)
         outputs = _placed(ctx, args, outputs, recorded=recorded, separate=separate)
-        pass_tangents(ctx, args, outputs, carried)
-        ctx.saved_for_forward = None
+        pass_all_tangents(ctx, args, outputs, carried)
         if recorded:
             ctx.save(outputs)
             look_at_node(ctx)
+            if flags & modes.MAPPED:
+                batches.note_nodes(args, outputs, Tensor)
+        ctx.forget_marks()
         return outputs if isinstance(output, tuple) else outputs[0]
 
 
@@ -192,8 +199,9 @@ def _placed(
     separate: bool,
 ) -> tuple[Any, ...]:
     """The outputs as the user gets them, those that have a gradient with `ctx` as their node."""
-    dirty = _checked_tensors("mark_dirty", ctx.dirty_tensors)
-    constant = _checked_tensors("mark_non_differentiable", ctx.non_differentiable)
+    dirty, constant = ctx.dirty_tensors, ctx.non_differentiable
+    _check_tensors("mark_dirty can only accept variables, but argument {} is", dirty)
+    _check_tensors("mark_non_differentiable only accepts variable arguments, but got {},", constant)
     if not all(_is_among(t, outputs) for t in dirty):
         raise FunctionError(
             "Some elements marked as dirty during the forward method were not returned as output. "
@@ -213,14 +221,14 @@ def _placed(
         if not isinstance(output, Tensor):
             placed.append(output)
         elif _is_among(output, dirty):
-            _place_written(ctx, number, output, args, count=len(outputs), recorded=has_gradient)
-            placed.append(output)
+            edge = (ctx, number) if has_gradient else None
+            placed.append(_place_written(output, edge, args, count=len(outputs)))
         else:
             saved = separate and _is_among(output, ctx.to_save)
             is_input = _is_among(output, args)
             if has_gradient and is_input and saved:
                 raise FunctionError(
-                    "A input that has been returned as-is as output is being saved for backward. "
+                    "An input that has been returned as-is as output is being saved for backward. "
                     "This is not supported if you override setup_context. You should return and "
                     "save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside "
                     "the forward function itself."
@@ -240,10 +248,10 @@ def _place(output: Tensor, edge: Edge | None, is_input: bool) -> Tensor:
     if is_input:
         with modes.no_grad():
             output = view_as(output, output)
-    if output._view is not None and output._view.base is not None:
-        output._view.made = CUSTOM
     if edge is not None:
         output._edge = edge
+        if output._view is not None and output._view.base is not None:
+            output._view.made = CUSTOM
     return output
 
 
@@ -254,22 +262,16 @@ def _without_history(output: Tensor) -> Tensor:
     return output
 
 
-def _place_written(
-    ctx: BackwardCFunction,
-    number: int,
-    output: Tensor,
-    args: Sequence[Any],
-    *,
-    count: int,
-    recorded: bool,
-) -> None:
-    """Makes an input that was written to in place follow `ctx` from now on."""
-    if not recorded:
-        return
+def _place_written(output: Tensor, edge: Edge | None, args: Sequence[Any], *, count: int) -> Tensor:
+    """An input that was written to in place, which follows `edge` from now on."""
+    root, family = counter_of(output)
+    root.count_write(family)
+    if edge is None:
+        return output if output._edge is None else output.detach()
     if output._edge is LEAF:
         raise FunctionError(
             "a leaf Variable that requires grad has been used in an in-place operation: "
-            f"{ctx.name()} marks an input as dirty that no operator made. Pass a clone() of it."
+            "Only what operators made can be marked as dirty. Pass a clone() of it."
         )
     if not _is_among(output, args):
         warnings.warn(
@@ -286,17 +288,17 @@ def _place_written(
             "Pass a clone() of the input, or split the Function into one that writes and returns "
             "one Tensor, and one for the rest."
         )
-    rebase(output, (ctx, number))
+    rebase(output, edge)
+    return output
 
 
-def _checked_tensors(where: str, tensors: Sequence[Any]) -> Sequence[Any]:
-    for tensor in tensors:
-        if tensor is not None and not isinstance(tensor, Tensor):
+def _check_tensors(message: str, given: Sequence[Any]) -> None:
+    for value in given:
+        if not isinstance(value, Tensor):
+            fact = message.format(repr(value))
             raise FunctionError(
-                f"{where} only accepts variable arguments, but got {type(tensor).__name__}. Leave "
-                "out what is no Tensor."
+                f"{fact} of type {type(value).__name__}. Leave out what is no Tensor."
             )
-    return tensors
 
 
 def _is_among(value: Any, values: Sequence[Any]) -> bool:

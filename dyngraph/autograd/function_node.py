@@ -14,6 +14,13 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 
 from dyngraph import devices, dtypes
+from dyngraph.autograd.function_batch import (
+    Lifted,
+    collect_saved,
+    lift_saved,
+    run_lifted,
+    saved_of_example,
+)
 from dyngraph.errors import FunctionError, GraphFreedError, SavedTensorModifiedError
 from dyngraph.graph import anomaly, engine, mutation, packing
 from dyngraph.graph.node import Edge, InputMetadata, Node, Values
@@ -112,6 +119,9 @@ class BackwardCFunction(FunctionCtx, Node):
     returned: tuple[Output | None, ...]
     """For each output what it was; None for what is no tensor."""
     saved: tuple[SavedValue | None, ...] | None
+    lifted: Lifted | None = None
+    """Set where the call was in a mapped function, and the node is that of all examples."""
+    collect, lift = collect_saved, lift_saved
 
     def __init__(self, args: Sequence[Any], edges: tuple[Edge, ...], number: int) -> None:
         count = iter(range(len(args)))
@@ -132,7 +142,17 @@ class BackwardCFunction(FunctionCtx, Node):
         """
         if self.saved_for_forward is not None:
             return self.saved_for_forward
+        if self.lifted is not None:
+            shown = saved_of_example(self)
+            if shown is not None:
+                return shown
         if self.saved is None:
+            if self._forward_cls.clear_saved_tensors_on_access:
+                raise FunctionError(
+                    f"saved_tensors can only be accessed once where {self._forward_cls.__name__} "
+                    "sets clear_saved_tensors_on_access=True. Read them once, into names, or leave "
+                    "that out."
+                )
             raise GraphFreedError(self.name())
         tensors = tuple([self.show(i) for i in range(len(self.saved))])
         if self._forward_cls.clear_saved_tensors_on_access:
@@ -166,7 +186,11 @@ class BackwardCFunction(FunctionCtx, Node):
             self.saved += (None if tensor is None else self._saved_value(tensor, outputs),)
             if hooks is not None and tensor is not None:
                 self.pack(position, tensor, hooks)
-        self.to_save = ()
+
+    def forget_marks(self) -> None:
+        """Lets go of the tensors that forward told of, of which outputs would form a cycle."""
+        self.to_save = self.dirty_tensors = self.non_differentiable = ()
+        self.saved_for_forward = None
 
     def _saved_value(self, tensor: Tensor, outputs: Sequence[Any]) -> SavedValue:
         cell, edge = tensor._cell, None if tensor._edge is None else tensor.gradient_edge()
@@ -237,12 +261,20 @@ class BackwardCFunction(FunctionCtx, Node):
             self._zeros(output) if grad is None else values.wrap(grad)
             for grad, output in zip(grads, self.returned, strict=True)
         ]
+        if self.lifted is None:
+            checked = self._run_backward(given)
+        else:
+            checked = run_lifted(self, self._run_backward, given)
+        return [None if g is None else values.unwrap(g, None, self.name()) for g in checked]
+
+    def _run_backward(self, given: list[Tensor | None]) -> list[Tensor | None]:
+        """What the user's backward makes of gradients; of one example, where the node is of
+        many."""
         cls = self._forward_cls
         backward = _backward_of(cls)
         results = backward(self, given) if cls.boxed_grads_call else backward(self, *given)
-        del given
-        checked = self._checked(results if isinstance(results, tuple) else (results,))
-        return [None if g is None else values.unwrap(g, None, self.name()) for g in checked]
+        given.clear()
+        return self._checked(results if isinstance(results, tuple) else (results,))
 
     def _zeros(self, output: Output | None) -> Tensor | None:
         if output is None or not self.materialize_grads:
@@ -281,7 +313,9 @@ class BackwardCFunction(FunctionCtx, Node):
             if result is None or node is None:
                 found.append(None)
             else:
-                found.append(self._fit(position, result, *node.outputs[number]))
+                shape, dtype = node.outputs[number]
+                shape = shape if self.lifted is None else shape[1:]
+                found.append(self._fit(position, result, shape, dtype))
         return found
 
     def _fit(self, position: int, grad: Tensor, shape: tuple[int, ...], dtype: Any) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,15 +12,38 @@ from dyngraph import modes
 from dyngraph.autograd.function_node import BackwardCFunction
 from dyngraph.errors import FunctionError
 from dyngraph.storage import Storage
-from dyngraph.tangents import give_tangent, tangent_of
+from dyngraph.tangents import Level, current_level, give_tangent, open_level, tangent_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.values import place_of, put
-from dyngraph.views import memory_of
+from dyngraph.views import View, copy_slices, memory_of, run_through
+
+_NOT_IN_PLACE = (
+    "An inplace custom Function is not modifying the forward mode gradients inplace. If the "
+    "forward is modifying an input inplace, then the jvp function must modify the corresponding "
+    "gradient inplace, and return it."
+)
 
 
-def carried_tangents(args: Sequence[Any]) -> list[Tensor | None]:
-    """The tangent that each argument carries."""
-    return [tangent_of(a) if isinstance(a, Tensor) else None for a in args]
+def carried_tangents(args: Sequence[Any]) -> list[tuple[Level, list[Tensor | None]]]:
+    """For each open level, innermost first, the tangent that each argument carries."""
+    found, level = [], current_level()
+    while level is not None:
+        with _at(level):
+            found.append((level, [tangent_of(a) if isinstance(a, Tensor) else None for a in args]))
+        level = level.outer
+    return found
+
+
+def pass_all_tangents(
+    ctx: BackwardCFunction,
+    args: Sequence[Any],
+    outputs: Sequence[Any],
+    carried: Sequence[tuple[Level, Sequence[Tensor | None]]],
+) -> None:
+    """Gives the outputs the tangents of every level that `jvp` makes of those of the arguments."""
+    for level, tangents in carried:
+        with _at(level):
+            pass_tangents(ctx, args, outputs, tangents)
 
 
 def pass_tangents(
@@ -34,12 +58,8 @@ def pass_tangents(
     given = list(carried)
     if ctx.materialize_grads:
         given = [t if t is not None else _zeros(a) for t, a in zip(carried, args, strict=True)]
-    flags = modes.get_flags()
-    modes.set_flags(flags & ~modes.FORWARD)
-    try:
+    with _no_tangents():
         made = ctx._forward_cls.jvp(ctx, *given)
-    finally:
-        modes.set_flags(flags)
     made = made if isinstance(made, tuple) else (made,)
     if len(made) != len(outputs):
         raise FunctionError(
@@ -47,21 +67,60 @@ def pass_tangents(
             f"{len(outputs)} but got {len(made)}). Return one for each output of forward."
         )
     for position, (output, tangent) in enumerate(zip(outputs, made, strict=True)):
+        dirty = any(output is d for d in ctx.dirty_tensors)
         if not isinstance(tangent, Tensor):
+            if tangent is None and dirty and any(output is a for a in args):
+                raise FunctionError(_NOT_IN_PLACE)
             if tangent is not None:
                 raise FunctionError(
                     f"expected Variable or None (got {type(tangent).__name__}) for grad output "
                     f"{position} of {ctx._forward_cls.__name__}.jvp"
                 )
             continue
-        if not isinstance(output, Tensor) or not output.dtype.is_differentiable:
+        constant = any(output is c for c in ctx.non_differentiable)
+        if constant or not isinstance(output, Tensor) or not output.dtype.is_differentiable:
             raise FunctionError(
                 f"Function's jvp returned a gradient at position {position}, but the corresponding "
                 "forward output is not a differentiable Tensor. You should return None at that "
                 "position instead."
             )
-        _check(ctx, output, tangent, args, carried)
+        _check(output, tangent, args, carried, dirty=dirty)
         give_tangent(output, tangent)
+        if dirty and output._view is not None and output._view.base is not None:
+            _write_through(output._view, tangent)
+
+
+def _write_through(view: View, tangent: Tensor) -> None:
+    """Gives the base of a view that was written to the view's tangent, there where it looks."""
+    base = view.base
+    assert base is not None
+    own = tangent_of(base)
+    with _no_tangents():
+        whole = run_through(
+            copy_slices, view.steps, own if own is not None else _zeros(base), tangent
+        )
+    give_tangent(base, whole)
+    for other in view.root.lookers():
+        other._forget_edge()
+
+
+@contextlib.contextmanager
+def _at(level: Level | None) -> Iterator[None]:
+    """Inside, `level` is the innermost one."""
+    before, flags = current_level(), modes.get_flags()
+    open_level(level)
+    try:
+        yield
+    finally:
+        open_level(before)
+        modes.set_flags(flags)
+
+
+def _no_tangents() -> contextlib.AbstractContextManager[None]:
+    """Tensors carry no tangents of this level inside: what is made of tangents is none of a dual's
+    business."""
+    level = current_level()
+    return _at(None if level is None else level.outer)
 
 
 def _zeros(arg: Any) -> Tensor | None:
@@ -76,11 +135,12 @@ def _shares_memory(view: Tensor, other: Tensor) -> bool:
 
 
 def _check(
-    ctx: BackwardCFunction,
     output: Tensor,
     tangent: Tensor,
     args: Sequence[Any],
     carried: Sequence[Tensor | None],
+    *,
+    dirty: bool,
 ) -> None:
     """Raises where a tangent does not fit its output, or does not alias what its output does."""
     if tangent.shape != output.shape:
@@ -89,16 +149,17 @@ def _check(
             f"Tensor, this is not supported. Tensor is of size {list(output.shape)} while the "
             f"given forward gradient is of size {list(tangent.shape)}."
         )
+    if not tangent.dtype.is_differentiable:
+        raise FunctionError(
+            f"Function's jvp returned a tangent of {tangent.dtype} for an output of "
+            f"{output.dtype}. Convert it by .float()."
+        )
     for arg, own in zip(args, carried, strict=True):
         if own is None:
             continue
-        if output is arg and any(output is d for d in ctx.dirty_tensors):
+        if output is arg and dirty:
             if tangent is not own:
-                raise FunctionError(
-                    "An inplace custom Function is not modifying the forward mode gradients "
-                    "inplace. If the forward is modifying an input inplace, then the jvp function "
-                    "must modify the corresponding gradient inplace, and return it."
-                )
+                raise FunctionError(_NOT_IN_PLACE)
         elif _shares_memory(output, arg) and not _shares_memory(tangent, own):
             raise FunctionError(
                 "A custom Function's forward is returning a view (or an input as-is) but the "

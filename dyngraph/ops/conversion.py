@@ -20,7 +20,7 @@ from dyngraph.graph.node import InputMetadata, Node, Values, creation_numbers
 from dyngraph.kernels import same
 from dyngraph.ops.operator import define
 from dyngraph.storage import Storage
-from dyngraph.tangents import give_tangent, tangent_of
+from dyngraph.tangents import give_tangent, tangents_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
 
@@ -81,9 +81,8 @@ def _move(tensor: Tensor, dtype: Any, place: Any) -> Tensor:
         return result
     if modes.is_recording() and tensor._edge is not None:
         result._edge = (MoveNode(tensor, array), 0)
-    tangent = tangent_of(tensor)
-    if tangent is not None:
-        give_tangent(result, _move(tangent, dtype, place))
+    for tangent in tangents_of(tensor):
+        give_tangent(result, _move(tangent.tensor, dtype, place), tangent.level)
     return result
 
 

@@ -28,6 +28,7 @@ from dyngraph.ops.basic_indexing import basic_plan, too_many
 from dyngraph.ops.host_values import array_of, as_int, on_host, refuse_outside
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
+from dyngraph.tracing import Tracer
 
 
 def getitem(input: Tensor, index: Any) -> Tensor:
@@ -119,7 +120,7 @@ def _advanced_item(item: Any) -> Any:
             f"tensors used as indices must be long, int, byte or bool tensors, got "
             f"{array_of(item).dtype}. Convert the index by .long()."
         )
-    if array_of(item).ndim == 0 and kind != "b":
+    if array_of(item).ndim == 0 and kind != "b" and not isinstance(array_of(item), Tracer):
         return int(on_host("indexing", item))
     return item
 

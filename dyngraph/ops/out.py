@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from dyngraph import modes
 from dyngraph.errors import InPlaceError
-from dyngraph.tangents import are_carried, tangent_of
+from dyngraph.tangents import are_carried, tangents_of
 from dyngraph.tensor import Tensor
 from dyngraph.views import counter_of
 from dyngraph.writing import assign, check_out
@@ -100,7 +100,7 @@ def write_out(
         raise TypeError(f"{where}(): argument 'out' must be {wanted}, for its result.")
     if any(m is not None and m._edge is not None for m in made):
         raise InPlaceError.out(where)
-    if are_carried() and any(t is not None and tangent_of(t) is not None for t in (*outs, *made)):
+    if are_carried() and any(t is not None and tangents_of(t) for t in (*outs, *made)):
         raise RuntimeError(
             f"Trying to use forward AD with {where} that does not support it because it is an out= "
             "function. Call it without out."

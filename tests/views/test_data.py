@@ -47,6 +47,15 @@ def test_leaf_may_be_written_by_its_data() -> None:
     assert x.is_leaf and x.requires_grad
 
 
+def test_write_by_data_leaves_views_their_place_in_the_graph() -> None:
+    x = dg.arange(4.0).reshape(2, 2).requires_grad_()
+    y = x.t()
+    x.data.mul_(2)
+    assert_values(y, [[0, 4], [2, 6]])
+    y.sum().backward()
+    assert_values(x.grad, [[1, 1], [1, 1]])
+
+
 def test_write_by_data_is_not_checked_by_backward() -> None:
     x = leaf(1.0, 2.0)
     loss = (x * x).sum()

@@ -1,0 +1,1 @@
+"""What `gradcheck` is made of: Jacobians, their comparison, and the precision that it needs."""
