@@ -234,7 +234,7 @@ def fast_gradcheck() -> Candidates:
 
 
 def jacobians() -> Candidates:
-    """(h): the Jacobian of a function with 256 outputs and 64 inputs, row by row and all at once."""
+    """(h): the Jacobian of a function of 64 inputs with 256 outputs, by rows and all at once."""
     weights, point = workloads.jacobian_arrays()
 
     def candidates(lib: Any, wait: Callable[[Any], object], label: str) -> Candidates:
