@@ -22,7 +22,7 @@ from dyngraph.batches import Batch, current_batch, open_batch
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.entry import Entry
 from dyngraph.graph.node import NO_EDGE, Edge, Extra, Node
-from dyngraph.graph.passing import PassNode, SumNode
+from dyngraph.graph.passing import Crossing, SumNode
 from dyngraph.mapped_plan import mapped_plan
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
@@ -134,7 +134,7 @@ def leave_batch(tensor: Tensor) -> Mapped:
         return Mapped(tensor, batched=False)
     if edge is not None:
         batch.exits.append(edge[0])
-        edge = PassNode(edge, ((array.shape, array.dtype),)), 0
+        edge = Crossing(edge, ((array.shape, array.dtype),), batch, enter_batch), 0
     result = new_tensor(Storage(array), edge)
     for level, tangent in tangents:
         (whole,) = spread_all([tangent], batch.size)
@@ -146,9 +146,25 @@ def enter_batch(tensor: Tensor) -> Tensor:
     """Inside a mapped function, the tensor of one example from that of all, batch first."""
     batch = current_batch()
     assert batch is not None, "nothing is mapped here"
-    whole: list[Any] = []
-    _gather(tensor, whole)
-    return _stand_in(batch, tensor, iter([batch.example(array) for array in whole]))
+    array = batch.example(tensor._cell.array)
+    result = new_tensor(Storage(array, tensor._cell.version))
+    result._cell.batch = batch
+    if tensor._edge is not None:
+        outputs = ((array.shape, array.dtype),)
+        node = Crossing(tensor.gradient_edge(), outputs, batch, _of_all)
+        batch.nodes.add(node)
+        result._edge = node, 0
+    for tangent in tangents_of(tensor):
+        assert tangent.tensor is not None
+        give_tangent(result, enter_batch(tangent.tensor), tangent.level)
+    return result
+
+
+def _of_all(tensor: Tensor) -> Tensor:
+    """The tensor of all examples, also of one that they share."""
+    batch = current_batch()
+    assert batch is not None
+    return spread_all([leave_batch(tensor)], batch.size)[0]
 
 
 class Lift:
@@ -252,7 +268,8 @@ class Lift:
 
     def node(self, node: Node) -> None:
         """Makes a node that of all examples."""
-        size, own = self.batch.size, node in self.batch.entries
+        size = self.batch.size
+        own = node in self.batch.entries or isinstance(node, Crossing)
         if isinstance(node, OperatorNode):
             self.operator_node(node)
         elif not own:

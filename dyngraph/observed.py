@@ -17,6 +17,7 @@ from dyngraph import batches, forward, modes
 from dyngraph.graph import anomaly, packing
 from dyngraph.graph.node import Node
 from dyngraph.operator_node import OperatorNode
+from dyngraph.storage import Place
 from dyngraph.tensor import Tensor
 
 
@@ -72,15 +73,15 @@ def look_at_node(node: Node) -> None:
 def pack_saved(node: OperatorNode, fields: Sequence[Any]) -> None:
     """Has the hooks in force pack what a node saved.
 
-    `fields` are the operator's inputs and results, which `node.plan.sources` counts through. A
-    constant is not packed.
+    `fields` are the operator's inputs and results, which `node.plan.sources` counts through.
+    Numbers are not packed, nor are the positions of an index or a slice.
     """
     hooks = packing.hooks_in_force()
     if hooks is None or not node.saved:
         return
-    for position, source in enumerate(node.plan.sources):
-        tensor = fields[source]
-        if isinstance(tensor, Tensor):
+    for position in node.hook_order():
+        tensor = fields[node.plan.sources[position]]
+        if isinstance(tensor, Tensor) and type(tensor._cell) is not Place:
             node.pack(position, tensor, hooks)
 
 

@@ -10,7 +10,7 @@ import jax
 from dyngraph import devices, dtypes
 from dyngraph.errors import GraphFreedError, SavedTensorModifiedError
 from dyngraph.graph import anomaly, mutation
-from dyngraph.graph.node import InputMetadata, Node, Values
+from dyngraph.graph.node import Edge, InputMetadata, Node, Values
 from dyngraph.graph.packing import Hooks, Packed, PackedValues, pack
 from dyngraph.graph.saved import SavedTensor
 from dyngraph.kernels import BackwardPlan, OperatorSpec, is_differentiable
@@ -105,13 +105,47 @@ class OperatorNode(Node):
         self.saved = PackedValues((*self.saved[:position], packed, *self.saved[position + 1 :]))
         self.guards = (*self.guards[:at], None, 0, *self.guards[at + 2 :])
 
+    def hook_order(self) -> list[int]:
+        """The positions of what is saved as PyTorch goes through them: inputs, then outputs, each
+        by name."""
+        names, sources, count = self.field_names(), self.plan.sources, len(self.spec.inputs)
+        return sorted(range(len(sources)), key=lambda i: (sources[i] >= count, names[sources[i]]))
+
     def arrays(self) -> tuple[Any, ...]:
         """What was saved, as the kernel takes it; unpack hooks are called."""
-        saved = self.saved
-        assert saved is not None
-        if type(saved) is not PackedValues:
-            return saved
-        return tuple([unpacked(v)._cell.array if type(v) is Packed else v for v in saved])
+        assert self.saved is not None
+        values = list(self.saved)
+        for position in self.hook_order():
+            if type(values[position]) is Packed:
+                values[position] = self._unpacked(position)._cell.array
+        return tuple(values)
+
+    def tensors(self) -> list[Tensor | None]:
+        """What was saved, as tensors with their history; unpack hooks are called."""
+        assert self.saved is not None
+        if type(self.saved) is not PackedValues:
+            return [self.unpack(i) for i in range(len(self.saved))]
+        found = {position: self.unpack(position) for position in self.hook_order()}
+        return [found[i] for i in range(len(self.saved))]
+
+    def _unpacked(self, position: int) -> Tensor:
+        assert self.saved is not None
+        tensor, source = unpacked(self.saved[position]), self.plan.sources[position]
+        if self._edge_of(source) is not None and not tensor.dtype.is_differentiable:
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients: the "
+                f"unpack hook returned one of {tensor.dtype} for what {self.name()} saved as "
+                f"{self.field_names()[source]!r}. Convert it by .to()."
+            )
+        return tensor
+
+    def _edge_of(self, source: int) -> Edge | None:
+        """Where the gradient of an input goes; None for one that needs none, and for outputs."""
+        spec = self.spec
+        if source >= len(spec.inputs) or spec.inputs[source] not in spec.differentiable:
+            return None
+        edge = self.edges[spec.differentiable.index(spec.inputs[source])]
+        return None if edge[0] is None else edge
 
     def unpack(self, position: int) -> Tensor | None:
         """The saved value as a tensor with the history and the tangent of when it was saved."""
@@ -131,7 +165,7 @@ class OperatorNode(Node):
         if value is None:
             return None
         if type(value) is Packed:
-            shown = unpacked(value)
+            shown = self._unpacked(position)
             cell = shown._cell if shown._view is None else Storage(shown._cell.array)
             value = cell.array
         else:
@@ -142,11 +176,7 @@ class OperatorNode(Node):
                 return new_tensor(cell)
             # outputs that can have a gradient come first, so their numbers are those of the edges
             return new_tensor(cell, (self, source - len(spec.inputs)))
-        name = spec.inputs[source]
-        if name not in spec.differentiable:
-            return new_tensor(cell)
-        edge = self.edges[spec.differentiable.index(name)]
-        return tensor_at(cell, None if edge[0] is None else edge)
+        return tensor_at(cell, self._edge_of(source))
 
     def show(self, position: int) -> Tensor | None:
         """The saved value as users see it: as `unpack`, but a leaf that was saved is itself."""

@@ -106,9 +106,7 @@ class TensorValues(Finding):
     """Gradients are tensors: `create_graph=True`, where backward is recorded as it runs."""
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
-        assert node.saved is not None
-        saved = [node.unpack(i) for i in range(len(node.saved))]
-        return recorded_backward(node.plan, targets, absent, len(grads))(*saved, *grads)
+        return recorded_backward(node.plan, targets, absent, len(grads))(*node.tensors(), *grads)
 
     def total(self, parts: Sequence[Tensor]) -> Tensor:
         return sum_in_order(parts, add_gradients)

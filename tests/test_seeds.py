@@ -7,6 +7,7 @@ version counter; `requires_grad_(True)` on an interior tensor is allowed.
 """
 
 import itertools
+import weakref
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,108 @@ def test_nodes_are_numbered_in_the_order_of_the_lines() -> None:
     assert numbers == sorted(set(numbers))
 
 
+# 1, section 7.5: saved tensors
+
+
+def test_write_to_a_saved_factor_is_the_classic_error() -> None:
+    a, b = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    mat2 = b * 1
+    product = (a * mat2).sum()
+    mat2.add_(1)
+    with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
+        product.backward()
+
+
+def test_write_to_a_view_of_a_leaf_raises() -> None:
+    x = dg.randn(3, requires_grad=True)
+    y = x[0]
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        y *= 2
+
+
+def test_write_to_a_view_makes_no_cycle(no_gc: None) -> None:
+    x = dg.randn(3, requires_grad=True) * 1
+    y = x[0]
+    y *= 2
+    saved_by = weakref.ref(node_of(y))
+    y.sum().backward()
+    del x, y
+    assert saved_by() is None
+
+
+def test_hooks_keep_saved_tensors_elsewhere() -> None:
+    packed: list[Any] = []
+
+    def pack_to_cpu(t: dg.Tensor) -> dg.Tensor:
+        packed.append(t)
+        return t.cpu()
+
+    def unpack_from_cpu(t: dg.Tensor) -> dg.Tensor:
+        return t.to("cpu")
+
+    x = leaf(1.0, 2.0)
+    with dg.autograd.graph.saved_tensors_hooks(pack_to_cpu, unpack_from_cpu):
+        loss = (x * x).sum()
+    assert len(packed) == 2
+    loss.backward()
+    assert_values(x.grad, [2.0, 4.0])
+
+
+def test_hooks_may_quantize_what_is_saved() -> None:
+    def pack(t: dg.Tensor) -> Any:
+        scale = t.abs().max() / 127
+        return (t / scale).round().to(dg.int8), scale
+
+    x = leaf(0.5, 1.0)
+    with dg.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept[0].float() * kept[1]):
+        loss = (x * x).sum()
+    loss.backward()
+    assert x.grad.tolist() == pytest.approx([1.0, 2.0], abs=0.01)
+
+
+class CheckpointFunction(dg.autograd.Function):
+    """The checkpoint of section 7.5.3.5, which forgets that `fn` is an argument as well."""
+
+    @staticmethod
+    def forward(ctx: Any, fn: Any, *args: Any) -> Any:
+        ctx.fn = fn
+        ctx.save_for_backward(*args)
+        with dg.no_grad():
+            return fn(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        args = ctx.saved_tensors
+        with dg.enable_grad():
+            outputs = ctx.fn(*args)
+        return dg.autograd.grad(outputs, args, grad_outputs)
+
+
+def test_checkpoint_of_the_text_returns_a_gradient_too_few() -> None:
+    x = leaf(1.0, 2.0)
+    y = CheckpointFunction.apply(lambda x: x.exp().sin(), x).sum()
+    with pytest.raises(RuntimeError, match=r"incorrect number of gradients \(expected 2, got 1\)"):
+        y.backward()
+
+
+def test_checkpoint_that_returns_none_for_its_function_works() -> None:
+    class Mended(CheckpointFunction):
+        @staticmethod
+        def backward(ctx: Any, *grad_outputs: Any) -> Any:
+            return None, *CheckpointFunction.backward(ctx, *grad_outputs)
+
+    x = leaf(1.0, 2.0)
+    Mended.apply(lambda x: x.exp().sin(), x).sum().backward()
+    assert_values(x.grad, (x.exp().cos() * x.exp()).tolist())
+
+
+def test_checkpoint_gives_the_gradient_without_what_lies_between() -> None:
+    x = leaf(1.0, 2.0)
+    y = dg.utils.checkpoint.checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False)
+    y.sum().backward()
+    assert_values(x.grad, (x.exp().cos() * x.exp()).tolist())
+
+
 # 1, section 7.6: AccumulateGrad
 
 
@@ -333,6 +436,74 @@ def test_hooks_on_parameters_clip_their_gradients() -> None:
     dg.stack([p * weights for p in parameters]).sum().backward()
     assert_values(parameters[0].grad, [0.5, -1])
     assert_values(parameters[1].grad, [0.5, -1])
+
+
+# 1, section 7.8: autograd.Function
+
+
+class MyExp(dg.autograd.Function):
+    """The operation of section 7.8."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x.exp()
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return grad_output * x.exp()
+
+
+def test_function_has_the_gradient_that_it_returns() -> None:
+    x = dg.randn(3, requires_grad=True)
+    y = MyExp.apply(x)
+    y.sum().backward()
+    assert_values(x.grad, x.exp().tolist())
+
+
+def test_function_is_a_node_like_those_of_operators() -> None:
+    y = MyExp.apply(dg.randn(3, requires_grad=True))
+    assert repr(y.grad_fn) == "<MyExpBackward>"
+    assert names(y) == ["MyExpBackward", "AccumulateGrad"]
+
+
+def test_what_a_function_saves_has_its_version_checked() -> None:
+    x = dg.randn(3, requires_grad=True) * 1
+    y = MyExp.apply(x)
+    x.add_(1)
+    with pytest.raises(RuntimeError, match="one of the variables needed for gradient computation"):
+        y.sum().backward()
+
+
+def test_custom_operator_is_the_newer_way() -> None:
+    op = dg.library.custom_op("seeds::my_exp", lambda x: x.exp(), mutates_args=())
+    op.register_autograd(
+        lambda ctx, grad: grad * ctx.saved_tensors[0].exp(),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
+    x = dg.randn(3, requires_grad=True)
+    op(x).sum().backward()
+    assert_values(x.grad, x.exp().tolist())
+
+
+# 1, section 7.13: finding what went wrong
+
+
+def test_anomaly_mode_tells_where_the_saved_value_came_from() -> None:
+    with dg.autograd.set_detect_anomaly(True):
+        x = leaf(1.0, 2.0) * 1
+        y = (x * x).sum()
+        x.mul_(2)
+        with (
+            pytest.warns(UserWarning, match="test_seeds"),
+            pytest.raises(RuntimeError, match=r"It was saved at .*test_seeds"),
+        ):
+            y.backward()
+
+
+def test_gradcheck_verifies_the_backward_of_an_operator() -> None:
+    assert dg.autograd.gradcheck(MyExp.apply, (dg.rand(3, requires_grad=True),))
 
 
 # 1, section 7.11: the exercise
@@ -535,6 +706,60 @@ def test_inference_tensor_cannot_be_saved_for_backward() -> None:
         constant = leaf(1.0, 2.0) * 2
     with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
         _ = leaf(1.0, 2.0) * constant
+
+
+# 2: a Function of one's own
+
+
+class Square(dg.autograd.Function):
+    """The Function of the notes."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return grad_out * 2 * x
+
+
+def test_square_is_one_node() -> None:
+    assert names(Square.apply(leaf(3.0))) == ["SquareBackward", "AccumulateGrad"]
+
+
+def test_square_has_twice_its_argument_as_gradient() -> None:
+    x = leaf(3.0)
+    Square.apply(x).backward()
+    assert_values(x.grad, 6.0)
+
+
+def test_what_is_no_tensor_can_be_put_on_ctx() -> None:
+    class Power(dg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, n: int) -> Any:
+            ctx.n = n
+            ctx.save_for_backward(x)
+            return x**n
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return grad * ctx.n * x ** (ctx.n - 1), None
+
+    x = leaf(2.0)
+    Power.apply(x, 3).backward()
+    assert_values(x.grad, 12.0)
+
+
+def test_write_to_a_saved_leaf_under_no_grad_is_found() -> None:
+    x = dg.tensor(2.0, requires_grad=True)
+    y = x**2
+    with dg.no_grad():
+        x.add_(10)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
 
 
 # 3: what the forward pass writes down

@@ -13,6 +13,7 @@ import jax
 
 from dyngraph import batches, modes
 from dyngraph.autograd.function_node import BackwardCFunction, FunctionCtx, describe
+from dyngraph.autograd.function_rule import apply_rule
 from dyngraph.autograd.function_tangents import carried_tangents, pass_all_tangents
 from dyngraph.errors import FunctionError
 from dyngraph.graph.node import NO_EDGE, Edge, Node, Values, creation_numbers
@@ -144,11 +145,15 @@ class Function(metaclass=FunctionMeta):
             bound = _signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
+        flags = modes.get_flags()
+        if flags & modes.MAPPED and cls.vmap is not Function.vmap:
+            mapped, outputs = apply_rule(cls, args, kwargs)
+            if mapped:
+                return outputs
         needs = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
         recorded = modes.is_recording() and any(needs)
         ctx = cls._backward_cls(args, _edges(args) if recorded else (), next(creation_numbers))
         ctx.needs_input_grad = needs
-        flags = modes.get_flags()
         carried = carried_tangents(args) if flags & modes.FORWARD else ()
         modes.set_flags(flags & ~(modes.GRAD | modes.FORWARD))
         try:

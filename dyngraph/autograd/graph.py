@@ -107,11 +107,12 @@ def register_multi_grad_hook(
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
-    """Inside, what is saved for backward waits in the CPU's memory, and comes back when it is read.
+    """Inside, what is saved for backward waits on the first CPU device, and comes back when it is
+    read.
 
     With `pin_memory`, in page-locked memory of the CPU where the device has such a place (JAX's
     memory kind "pinned_host"), from which it comes back faster. `device_type` is ignored: JAX
-    knows where an array is. What is on the CPU already is not copied.
+    knows where an array is. What is on the first CPU device already is not copied.
 
     >>> x = dg.tensor([2.0, 3.0], requires_grad=True)
     >>> with dg.autograd.graph.save_on_cpu():
@@ -125,11 +126,12 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
         def pack(tensor: Tensor) -> tuple[Any, jax.Array]:
             array = tensor._cell.array
             place = array.sharding
-            if all(d.platform == "cpu" for d in place.device_set):
+            host = jax.local_devices(backend="cpu")[0]
+            if place.device_set == {host}:
                 return place, array
             if pin_memory and any("pinned_host" in _memory_kinds(d) for d in place.device_set):
                 return place, jax.device_put(array, place.with_memory_kind("pinned_host"))
-            return place, jax.device_put(array, jax.devices("cpu")[0])
+            return place, jax.device_put(array, host)
 
         def unpack(packed: tuple[Any, jax.Array]) -> Tensor:
             place, array = packed

@@ -115,7 +115,7 @@ def checked(pack_hook: Any, unpack_hook: Any) -> Hooks:
     return Hooks(pack_hook, unpack_hook)
 
 
-class disable_saved_tensors_hooks:  # noqa: N801 - PyTorch's name
+class disable_saved_tensors_hooks(modes.ModeSwitch):  # noqa: N801 - PyTorch's name
     """Inside, entering `saved_tensors_hooks` raises RuntimeError with `error_message`.
 
     So does entering this inside of one. A context manager, and a decorator.
@@ -129,6 +129,7 @@ class disable_saved_tensors_hooks:  # noqa: N801 - PyTorch's name
     """
 
     def __init__(self, error_message: str) -> None:
+        super().__init__()
         self.error_message = error_message
         self.before: list[str | None] = []
 
@@ -141,3 +142,6 @@ class disable_saved_tensors_hooks:  # noqa: N801 - PyTorch's name
 
     def __exit__(self, *exception: object) -> None:
         _disabled.set(self.before.pop())
+
+    def clone(self) -> disable_saved_tensors_hooks:
+        return disable_saved_tensors_hooks(self.error_message)

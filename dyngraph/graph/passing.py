@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dyngraph.graph.node import Edge, InputMetadata, Node, Values, creation_numbers
@@ -26,6 +26,27 @@ class PassNode(Node):
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
         return grads
+
+
+class Crossing(PassNode):
+    """Passes a gradient on between a mapped function and a rule for all its examples.
+
+    While the function runs, a gradient of one example becomes that of all, or the other way round,
+    by `convert`; when it has been left, all gradients are of all examples.
+    """
+
+    __slots__ = ("batch", "convert")
+
+    def __init__(self, edge: Edge, outputs: Any, batch: Any, convert: Callable[[Any], Any]) -> None:
+        super().__init__(edge, outputs)
+        self.batch = batch
+        self.convert = convert
+
+    def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
+        (grad,) = grads
+        if grad is None or self.batch.index is None:
+            return grads
+        return (values.unwrap(self.convert(values.wrap(grad)), None, self.name()),)
 
 
 class SumNode(PassNode):

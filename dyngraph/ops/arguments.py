@@ -14,12 +14,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from dyngraph import dtypes
 from dyngraph.dispatch import write_dispatcher
 from dyngraph.kernels import OperatorSpec, Rule
-from dyngraph.storage import Storage
+from dyngraph.storage import Place
 from dyngraph.tensor import Tensor, canonical_dim, new_tensor
 
 MAX_COUNTS = 256
@@ -158,35 +157,10 @@ def with_parameters(
     return named
 
 
-class _Place(Storage):
-    """Numbers that a kernel takes as an array: numpy's the first time, JAX's own from then on.
-
-    One of JAX's takes fifty microseconds to make, and saves two in each call.
-    """
-
-    __slots__ = ("_array", "_was_read")
-
-    def __init__(self, numbers: tuple[int, ...]) -> None:
-        self._array: Any = np.array(numbers, np.int32)
-        self._was_read = False
-        self.version = 0
-        self.views = None
-
-    @property
-    def array(self) -> Any:  # type: ignore[override]
-        array = self._array
-        if array.__class__ is np.ndarray:
-            if self._was_read:
-                with jax.ensure_compile_time_eval():  # it is kept, so it must be no tracer
-                    array = self._array = jnp.asarray(array)
-            self._was_read = True
-        return array
-
-
 @functools.lru_cache(maxsize=8192)
 def place(*numbers: int) -> Tensor:
     """Positions that change from call to call, as an input of an operator."""
-    return new_tensor(_Place(numbers))
+    return new_tensor(Place(numbers))
 
 
 # --- lists of tensors -------------------------------------------------------------------------

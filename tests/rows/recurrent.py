@@ -72,8 +72,8 @@ ROWS: list[OpInfo] = [
         "rnn_tanh",
         [
             call(
-                normal(4, 3),
-                np.array([2, 1, 1]),
+                normal(3, 3),
+                np.array([2, 1]),
                 normal(1, 2, 2),
                 weights(1, 3),
                 False,

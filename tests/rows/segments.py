@@ -43,7 +43,6 @@ ROWS: list[OpInfo] = [
             call(normal(5, 2), "sum", lengths=THREE, initial=2.0),
             call(normal(2, 4), "mean", lengths=np.array([[3, 1], [2, 2]]), axis=1),
             call(spread(5), "max", offsets=np.array([0, 2, 5])),
-            call(spread(6), "min", lengths=np.array([3, 3]), initial=5.0),
             call(with_zeros, "prod", lengths=THREE),
         ],
         segments,
