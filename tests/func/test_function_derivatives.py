@@ -1,4 +1,4 @@
-"""Derivatives of a user's Function in transforms, and rules for all examples of a mapped function."""
+"""Functions in transforms, and rules for all examples of a mapped function."""
 
 from __future__ import annotations
 
