@@ -240,7 +240,7 @@ class GraphTask:
                 value = grads[output_nr]
                 answer = hook(None if value is None else values.wrap(value))
                 if answer is not None:
-                    grads[output_nr] = values.unwrap(answer, value, _name_of(hook))
+                    grads[output_nr] = self._checked(answer, value, hook)
         for output_nr, tensor_ref in list(extra.retained.items()):
             tensor = tensor_ref()
             if tensor is not None and grads[output_nr] is not None:
@@ -282,9 +282,18 @@ class GraphTask:
                 "it was given, None for one that has none."
             )
         return [
-            None if new is None else self.values.unwrap(new, old, _name_of(hook))
+            None if new is None else self._checked(new, old, hook)
             for new, old in zip(answer, grads, strict=True)
         ]
+
+    def _checked(self, answer: Any, value: Any, hook: Callable[..., Any]) -> Any:
+        """The value of what a hook returned in place of `value`."""
+        if value is None:
+            raise RuntimeError(
+                f"can't replace a None gradient with a non-None value (in hook '{_name_of(hook)}')."
+                " Return None where there is no gradient."
+            )
+        return self.values.unwrap(answer, value, _name_of(hook))
 
 
 def execute(

@@ -498,6 +498,21 @@ def test_node_hook_result_replaces_the_input_gradients() -> None:
     assert_values(y.grad, 1.0)
 
 
+@pytest.mark.parametrize("kind", ["tensor hook", "prehook", "node hook"])
+def test_no_hook_may_make_up_a_gradient_that_is_absent(kind: str) -> None:
+    x = leaf(1.0, 2.0)
+    first, second = (x * 1).split(1)
+    if kind == "tensor hook":
+        second.register_hook(lambda grad: dg.ones(1))
+    elif kind == "prehook":
+        node_of(second).register_prehook(lambda grads: (dg.ones(1), dg.ones(1)))
+    else:
+        first = first * 2
+        node_of(first).register_hook(lambda inputs, outputs: (dg.ones(1), dg.ones(1)))
+    with pytest.raises(RuntimeError, match="can't replace a None gradient with a non-None value"):
+        first.sum().backward()
+
+
 def test_node_hook_may_replace_a_gradient_by_none() -> None:
     x, y = leaf(1.0), leaf(5.0)
     z = x * y
