@@ -243,6 +243,9 @@ class Tensor(Described, WaysOut, Methods):
                 f"with device type '{self.device}'. Move it by .to('{self.device}')."
             )
 
+    _grad = grad
+    _grad_fn = grad_fn
+
     def need_meta(self) -> AutogradMeta:
         """The tensor's AutogradMeta, made when first needed."""
         if self._meta is None:
