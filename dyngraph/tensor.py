@@ -19,7 +19,7 @@ import numpy as np
 
 from dyngraph import batches, devices, dtypes, modes
 from dyngraph.described import Described, Size as Size, canonical_dim as canonical_dim
-from dyngraph.errors import InferenceTensorError, LeafError
+from dyngraph.errors import InferenceTensorError, InPlaceError, LeafError
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.hooks import HookList, RemovableHandle
 from dyngraph.graph.node import Edge, GradientEdge, Node
@@ -134,7 +134,11 @@ class Tensor(Described, WaysOut, Methods):
         >>> (x + 1).requires_grad
         True
         """
-        return self._edge is not None
+        try:
+            return self._edge is not None
+        except InPlaceError:  # a view that may not be used any more: as its base does
+            base = self._view.base
+            return base is not None and base.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from dyngraph import batches, dtypes, modes, printing
+from dyngraph.errors import InPlaceError
 from dyngraph.tangents import tangent_of
 from dyngraph.tracing import Tracer
 
@@ -153,10 +154,13 @@ class WaysOut:
             array.size == 0 and self.dtype != dtypes.get_default_dtype()
         ):
             suffixes.append(f"dtype={self.dtype}")
-        if self.requires_grad and self.is_leaf:
-            suffixes.append("requires_grad=True")
-        elif self.grad_fn is not None:
-            suffixes.append(f"grad_fn={self.grad_fn!r}")
+        try:
+            if self.requires_grad and self.is_leaf:
+                suffixes.append("requires_grad=True")
+            elif self.grad_fn is not None:
+                suffixes.append(f"grad_fn={self.grad_fn!r}")
+        except InPlaceError:  # a view that may not be used any more
+            suffixes.append("grad_fn=<Invalid>")
         tangent = tangent_of(self)
         if tangent is not None:
             suffixes.append(f"tangent={tangent!r}")

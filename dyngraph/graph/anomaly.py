@@ -103,7 +103,11 @@ def run_watched(
                 if result is not None and values.has(kind, result):
                     raise RuntimeError(_report(node, position, kind, grads, result, values))
     except Exception:
-        warnings.warn("\n\n".join(_history(node)), UserWarning, stacklevel=_frames_of_ours())
+        text = "\n\n".join(_history(node))
+        try:
+            warnings.warn(text, UserWarning, stacklevel=_frames_of_ours())
+        except UserWarning:  # the error of backward is the one to raise
+            print(text, file=sys.stderr)
         raise
     finally:
         _evaluated.reset(token)

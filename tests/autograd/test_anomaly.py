@@ -549,3 +549,14 @@ def test_backward_runs_again_after_it_failed(mode: bool) -> None:
         assert x.grad is None
         y.backward()
     assert_values(x.grad, [1, 1])
+
+
+@inside
+def test_warning_that_is_an_error_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    y = leaf(1.0) + 1
+    z = y**2
+    y += 1
+    with warnings.catch_warnings(action="error"):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.backward()
+    assert "Error detected in PowBackward0" in capsys.readouterr().err

@@ -491,3 +491,40 @@ def test_written_view_beside_a_constant_gives_the_other_input_no_gradient() -> N
     double.apply(y[...], other).backward()
     assert other.grad is None
     assert_values(x.grad, 2.0)
+
+
+def test_hook_of_a_returned_leaf_sees_the_gradient_of_its_uses_alone() -> None:
+    pair = make(lambda ctx, a, b: (a, a + b), lambda ctx, first, second: (first + second, second))
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    returned, total = pair.apply(x, y)
+    seen: list[Any] = []
+    returned.register_hook(lambda grad: seen.append(grad.tolist()))
+    (returned + total + x).sum().backward()
+    assert seen == [[1, 1]]
+    assert_values(x.grad, [3, 3])
+    assert_values(y.grad, [1, 1])
+
+
+def test_hook_of_a_returned_constant_sees_its_gradient() -> None:
+    seen: list[Any] = []
+    pair = make(lambda ctx, a, b: (a, b), lambda ctx, first, second: (first, None))
+    returned, constant = pair.apply(leaf(1.0), dg.tensor(2.0))
+    constant.register_hook(lambda grad: seen.append(grad.item()))
+    (returned + constant).backward()
+    assert seen == [1.0]
+
+
+@pytest.mark.parametrize("requires_grad", [True, False])
+def test_written_dual_and_its_tangent_are_returned_themselves(requires_grad: bool) -> None:
+    forward_ad = dg.autograd.forward_ad
+    double = make(
+        lambda ctx, x: (ctx.mark_dirty(x), x.mul_(2))[1], jvp=lambda ctx, tangent: tangent.mul_(2)
+    )
+    x = dg.tensor(1.0, requires_grad=requires_grad).clone()
+    assert double.apply(x) is x
+    with forward_ad.dual_level():
+        tangent = dg.ones_like(x)
+        dual = forward_ad.make_dual(x, tangent)
+        assert double.apply(dual) is dual
+        assert forward_ad.unpack_dual(dual).tangent is tangent
+        assert tangent.item() == 2.0

@@ -719,3 +719,24 @@ def test_hook_of_a_node_that_returns_too_few_gradients_raises() -> None:
     node_of(y).register_hook(lambda grad_inputs, grad_outputs: grad_inputs[:1])
     with pytest.raises(RuntimeError, match=r"incorrect number of values \(got 1, but expected 2\)"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize("depths", [{0}, {1}, {0, 1}], ids=str)
+def test_callbacks_of_both_depths_run_once(depths: set[int]) -> None:
+    runs: list[int] = []
+
+    def queue(depth: int) -> None:
+        if depth in depths:
+            queue_callback(lambda: runs.append(depth))
+
+    def inner_backward() -> None:
+        queue(0)
+        with dg.enable_grad():
+            y = leaf(1.0) * 2
+        on_gradient(y, lambda: queue(1))
+        y.backward()
+
+    y = leaf(1.0) * 2
+    on_gradient(y, inner_backward)
+    y.backward()
+    assert sorted(runs) == sorted(depths)

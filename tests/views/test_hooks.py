@@ -224,3 +224,27 @@ def test_hook_of_a_node_stays_with_the_node() -> None:
     y.mul_(3)
     y.sum().backward()
     assert events == [[3, 3]]
+
+
+def test_hooks_of_views_end_with_a_write_into_one_of_them() -> None:
+    base = leaf(1.0, 2.0) * 1
+    views = base[:], base[:]
+    events: Log = []
+    for view in views:
+        log(events, "before", view)
+    views[0].mul_(2)
+    assert views[1].grad_fn is not None
+    log(events, "after", views[1])
+    (views[0] + views[1]).sum().backward()
+    assert events == [("after", [1, 1])]
+
+
+def test_grads_retained_of_views_are_those_after_a_write_into_one_of_them() -> None:
+    base = leaf(1.0, 2.0) * 1
+    one, other = base[:], base[:]
+    one.retain_grad()
+    other.retain_grad()
+    one.mul_(2)
+    (one + other).sum().backward()
+    assert_values(one.grad, [1, 1])
+    assert_values(other.grad, [1, 1])

@@ -355,3 +355,12 @@ def test_view_of_a_leaf_that_stopped_requiring_grad_may_be_written() -> None:
     x.requires_grad_(False)
     x[:2].add_(1)
     assert_values(x, [2, 2, 1, 1])
+
+
+@every_mode
+def test_view_that_may_not_be_used_prints_so_and_requires_grad(mode: Any, message: str) -> None:
+    base = dg.ones(1, requires_grad=True) * 1
+    view = made(mode(), base, lambda x: x[:])
+    base.mul_(2)
+    assert repr(view) == "tensor([2.], grad_fn=<Invalid>)"
+    assert view.requires_grad
