@@ -466,8 +466,6 @@ def leaf_edge(leaf: Tensor) -> Edge:
         with _creating_accumulator:
             accumulator = meta.accumulator() if meta.accumulator is not None else None
             if accumulator is None:
-                if leaf._cell.version is None:
-                    raise InferenceTensorError("an operator that is recorded")
                 accumulator = AccumulateGrad(leaf)
                 if meta.hooks is not None:
                     accumulator.need_extra().tensor_hooks[0] = meta.hooks

@@ -212,6 +212,8 @@ def set_(input: Tensor, source: Tensor) -> Tensor:
     _set_data(input, source)
     root, family = counter_of(input)
     root.count_write(family)
+    if input._meta is not None:  # what was recorded led to the leaf with its old memory
+        input._meta.accumulator = None
     return input
 
 
