@@ -19,7 +19,7 @@ import numpy as np
 
 from dyngraph import batches, devices, dtypes, modes
 from dyngraph.described import Described, Size as Size, canonical_dim as canonical_dim
-from dyngraph.errors import InferenceTensorError, InPlaceError, LeafError
+from dyngraph.errors import InPlaceError, LeafError
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.hooks import HookList, RemovableHandle
 from dyngraph.graph.node import Edge, GradientEdge, Node

@@ -658,3 +658,11 @@ def test_inference_tensor_is_a_constant_for_operators_that_do_not_save_it() -> N
     x = leaf()
     (grad,) = dg.autograd.grad((x - constant).sum(), x, dg.tensor(2.0))
     assert grad.tolist() == [2.0, 2.0]
+
+
+def test_leaf_of_inference_mode_takes_a_gradient_where_it_is_not_saved() -> None:
+    with dg.inference_mode():
+        x = dg.ones(2, requires_grad=True)
+    (x + dg.ones(2, requires_grad=True)).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [1.0, 1.0]

@@ -596,3 +596,27 @@ def test_chain_of_10_000_functions_runs_backward(no_gc: None) -> None:
         y = same.apply(y)
     y.backward()
     assert_values(x.grad, 1)
+
+
+@pytest.mark.parametrize("tensor_hook", [False, True])
+@pytest.mark.parametrize("function", [Double, None], ids=["function", "operator"])
+def test_hook_whose_closure_holds_its_node_lives_with_the_graph(
+    function: Any, tensor_hook: bool
+) -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2 if function is None else function.apply(x)
+    node, canary, calls = y.grad_fn, Canary(), []
+
+    def hook(*args: Any, node: Any = node, canary: Any = canary) -> None:
+        calls.append(None)
+
+    (y if tensor_hook else node).register_hook(hook)
+    loss = y.sum()
+    alive = weakref.ref(canary)
+    del y, node, canary, hook
+    gc.collect()
+    loss.backward()
+    assert len(calls) == 1 and alive() is not None
+    del loss
+    gc.collect()
+    assert alive() is None

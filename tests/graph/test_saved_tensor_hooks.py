@@ -882,3 +882,18 @@ def test_factor_of_a_constant_may_be_written_afterwards() -> None:
         loss = loss + x * dg.tensor(float(i))
     loss.backward()
     assert_values(mu.grad, 3.0)
+
+
+@pytest.mark.parametrize("where, factor", [("forward", 2), ("backward", 4), ("both", 8)])
+def test_second_derivative_reads_each_saved_tensor_once(where: str, factor: int) -> None:
+    def hooks(place: str) -> Any:
+        doubled = where in (place, "both")
+        return saved_tensors_hooks(lambda t: 2 * t, same) if doubled else contextlib.nullcontext()
+
+    x = leaf(1.0, 2.0)
+    with hooks("forward"):
+        y = (x**3).sum()
+    with hooks("backward"):
+        (grad,) = dg.autograd.grad(y, x, create_graph=True)
+        grad.sum().backward()
+    assert_values(x.grad, [6 * factor, 12 * factor])

@@ -333,3 +333,14 @@ def test_leaf_that_is_set_to_a_part_of_itself_keeps_its_gradient() -> None:
             x.grad = None
         dg.cat([x, x]).sum().backward()
         assert_values(x.grad, [2.0] * size)
+
+
+def test_leaf_that_is_set_is_another_to_what_was_recorded() -> None:
+    x = leaf(1.0, 2.0)
+    edge = dg.autograd.graph.get_gradient_edge(x)
+    y = x.clone().sum()
+    with dg.no_grad():
+        x.set_(dg.zeros(2))
+    with pytest.raises(RuntimeError, match="not have been used in the graph"):
+        dg.autograd.grad(y, x)
+    assert_values(dg.autograd.grad(y, edge)[0], [1, 1])
