@@ -412,6 +412,7 @@ from dyngraph.ops.in_place import (
 )
 from dyngraph.ops.indexing import (
     index_put as index_put,
+    newaxis as newaxis,
 )
 from dyngraph.ops.interchange import (
     from_dlpack as from_dlpack,
@@ -1214,6 +1215,7 @@ __all__ = [
     "neg_",
     "negative",
     "negative_",
+    "newaxis",
     "nextafter",
     "no_grad",
     "nonzero",

@@ -319,9 +319,9 @@ def index_put(
     )
 
 
-__all__ = [
-    "index_put",
-]
+newaxis = None
+"""As an index, a dim of length 1."""
 
-METHODS = tuple(__all__)
+__all__ = ["index_put", "newaxis"]
+METHODS = ("index_put",)
 """The functions of this file that are methods of Tensor too."""

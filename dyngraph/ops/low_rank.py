@@ -212,10 +212,10 @@ def lobpcg(
     A is (..., m, m); the results are (..., k), from the extreme one on, and (..., m, k). With a
     positive-definite `B` it solves A x = value B x. It starts from `X`, (..., m, n), or from `n`
     random vectors, and goes on until residuals are below `tol` of their terms, by default the root
-    of the dtype's epsilon, or for `niter` rounds. `iK` is a preconditioner. Both methods are this
-    one, which is always orthogonalised; the `ortho_*` have no effect. Knyazev 2001,
-    https://doi.org/10.1137/S1064827500366124. Raises ValueError for matrices with fewer than 3n
-    rows, and where a gradient is asked for through `B`.
+    of the dtype's epsilon, or for `niter` rounds, by default 1000, -1 for any number. `iK` is a
+    preconditioner. Both methods are this one, which is always orthogonalised; the `ortho_*` have no
+    effect. Knyazev 2001, https://doi.org/10.1137/S1064827500366124. Raises ValueError for matrices
+    with fewer than 3n rows, and where a gradient is asked for through `B`.
 
     >>> A = dg.diag(dg.arange(1.0, 10.0))
     >>> dg.lobpcg(A, k=1, tol=1e-5)[0].round()
@@ -263,7 +263,7 @@ def lobpcg(
         None if iK is None else array_of(iK),
         array_of(start),
         count,
-        -1 if niter is None else niter,
+        1000 if niter is None else niter,
         float(np.sqrt(jnp.finfo(array.dtype).eps)) if tol is None else tol,
         largest is None or bool(largest),
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from dyngraph import modes
 from dyngraph.errors import InPlaceError
-from dyngraph.ops.memory_formats import contiguous_format, preserve_format
+from dyngraph.ops import memory_formats
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, canonical_dim
 from dyngraph.viewing import Layout, contiguous_stride
@@ -52,8 +52,17 @@ def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
     >>> dg.ones(2, 3).is_contiguous(), dg.ones(2, 3).t().is_contiguous()
     (True, False)
     """
-    if memory_format is None or memory_format in (contiguous_format, preserve_format):
+    if memory_format in (
+        None,
+        memory_formats.contiguous_format,
+        memory_formats.preserve_format,
+    ):
         return input._view is None or layout_of(input).is_contiguous
+    if not isinstance(memory_format, memory_formats.memory_format):
+        raise TypeError(
+            "is_contiguous(): argument 'memory_format' must be dyngraph.memory_format, not "
+            f"{type(memory_format).__name__}. Pass for example dg.channels_last."
+        )
     shape = input._cell.array.shape
     if len(shape) != memory_format.ndim:
         return False

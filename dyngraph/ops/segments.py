@@ -33,18 +33,18 @@ def _products(rows: Any, segment: Any, bounds: Any) -> Any:
 def _reduce(rows: Any, bounds: Any, initial: Any, reduce: str) -> Any:
     """(n, m) to (segments, m): segment i is the rows from `bounds[i]` to before `bounds[i + 1]`."""
     length, count = rows.shape[0], bounds.shape[0] - 1
-    segment = jnp.searchsorted(bounds[1:], jnp.arange(length), side="right")
+    places = jnp.arange(length)
+    segment = jnp.searchsorted(bounds[1:], places, side="right")
+    segment = jnp.where(places < bounds[0], count, segment)  # one more, which is left out
     if reduce == "prod":
         if not length:
             return jnp.full((count, rows.shape[1]), initial, rows.dtype)
         return initial * _products(rows, segment, bounds)
     if reduce in ("max", "min"):
         run = getattr(jax.ops, f"segment_{reduce}")
-        # What is in no segment goes to one more, which is left out.
         extreme = run(rows, segment, count + 1)[:count]
-        return jnp.where(
-            extreme >= initial if reduce == "max" else extreme <= initial, extreme, initial
-        )
+        is_beaten = extreme < initial if reduce == "max" else extreme > initial
+        return jnp.where(is_beaten, initial, extreme)
     total = jax.ops.segment_sum(rows, segment, count + 1)[:count] + initial
     if reduce == "sum":
         return total

@@ -122,6 +122,11 @@ def test_strides_say_whether_a_tensor_has_a_format() -> None:
     assert [images.is_contiguous(memory_format=f) for f in formats] == [False, True, False]
 
 
+def test_format_that_is_none_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"must be dyngraph.memory_format, not str. Pass for"):
+        dg.ones(2).is_contiguous(memory_format="channels_last")
+
+
 # Shape, order of permutation, and the order of dims that PyTorch 2.13 told.
 ORDERS = [
     ((2, 3, 5, 7), (1, 0, 3, 2), (1, 0, 3, 2)),

@@ -51,6 +51,19 @@ def test_rows_in_no_segment_are_left_out_where_unsafe() -> None:
     assert made.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
+def test_rows_before_the_first_offset_are_left_out() -> None:
+    for reduce, value in (("sum", 5.0), ("prod", 6.0), ("max", 3.0)):
+        data = dg.tensor([9.0, 2.0, 3.0, 9.0])
+        made = dg.segment_reduce(data, reduce, offsets=dg.tensor([1, 3]))
+        assert made.tolist() == [value]
+
+
+def test_nan_is_an_extreme() -> None:
+    data = dg.tensor([1.0, np.nan, 2.0])
+    made = dg.segment_reduce(data, "max", lengths=dg.tensor([2, 1]), initial=0.0)
+    np.testing.assert_array_equal(made.numpy(), [np.nan, 2.0])
+
+
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "neither": (lambda: dg.segment_reduce(x, "sum"), RuntimeError, "Either lengths or offsets"),
     "indices": (
