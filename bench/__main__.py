@@ -233,6 +233,37 @@ def fast_gradcheck() -> Candidates:
     return candidates
 
 
+def jacobians() -> Candidates:
+    """(h): the Jacobian of a function of 64 inputs with 256 outputs, by rows and all at once."""
+    weights, point = workloads.jacobian_arrays()
+
+    def candidates(lib: Any, wait: Callable[[Any], object], label: str) -> Candidates:
+        first, second = (lib.tensor(w) for w in weights)
+        x = lib.tensor(point)
+
+        def function(x: Any) -> Any:
+            return workloads.two_layers(lib, x, first, second)
+
+        functional = lib.autograd.functional
+        return {
+            f"{label}loop": lambda: wait(functional.jacobian(function, x)),
+            f"{label}vectorize=True": lambda: wait(
+                functional.jacobian(function, x, vectorize=True)
+            ),
+            f"{label}func.jacrev": lambda: wait(lib.func.jacrev(function)(x)),
+            f"{label}func.jacfwd": lambda: wait(lib.func.jacfwd(function)(x)),
+        }
+
+    found = candidates(dg, ready, "")
+    arrays = [jnp.asarray(a) for a in (*weights, point)]
+    found["un-jitted jax.jacrev"] = lambda: ready(
+        jax.jacrev(lambda x: workloads.two_layers(workloads.JNP, x, *arrays[:2]))(arrays[2])
+    )
+    if torch is not None:
+        found |= candidates(torch, lambda result: result, "torch ")
+    return found
+
+
 def libraries() -> list[Any]:
     """The libraries to measure, as `both_ways` names them."""
     return [dg, workloads.JNP, *([torch] if torch is not None else [])]
@@ -246,6 +277,7 @@ SECTIONS: dict[str, tuple[Callable[[], Candidates], int]] = {
     "(e) a row of a 1000x1000 matrix replaced": (slice_writes, 200),
     "(f) GPT, each block checkpointed": (checkpoints, 9),
     "(g) gradcheck in fast mode, MLP of 3 layers, 64 bits": (fast_gradcheck, 15),
+    "(h) Jacobian of a function with 256 outputs": (jacobians, 9),
 }
 
 

@@ -195,3 +195,18 @@ def mlp(x: Any, *weights: Any) -> Any:
         x = x @ weights[i] + weights[i + 1]
         x = x if i == last else x.tanh()
     return x
+
+
+# --- (h) a function of 64 inputs with 256 outputs, for its Jacobian -------------------------------
+
+
+def two_layers(lib: Any, x: Any, first: Any, second: Any) -> Any:
+    """A network of two layers."""
+    return lib.sin(second @ lib.tanh(first @ x))
+
+
+def jacobian_arrays() -> tuple[list[np.ndarray], np.ndarray]:
+    """The two layers' weights, and the input."""
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal(s).astype(np.float32) / 8 for s in ((64, 64), (256, 64))]
+    return weights, rng.standard_normal(64).astype(np.float32)

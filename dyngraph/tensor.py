@@ -243,6 +243,9 @@ class Tensor(Described, WaysOut, Methods):
                 f"with device type '{self.device}'. Move it by .to('{self.device}')."
             )
 
+    _grad = grad
+    _grad_fn = grad_fn
+
     def need_meta(self) -> AutogradMeta:
         """The tensor's AutogradMeta, made when first needed."""
         if self._meta is None:
@@ -387,7 +390,7 @@ class Tensor(Described, WaysOut, Methods):
             return memo[id(self)]
         copy = type(self).__new__(type(self))
         memo[id(self)] = copy
-        copy._cell = Storage(self._cell.array, fresh_version())
+        copy._cell = new_cell(self._cell.array)
         copy._edge, copy._meta, copy._view = self._edge, None, None
         if self._meta is not None and self._meta.grad is not None:
             copy.need_meta().grad = self._meta.grad.__deepcopy__(memo)
@@ -435,10 +438,15 @@ def wrap(array: jax.Array, *, requires_grad: bool = False) -> Tensor:
     """A new leaf over an array, of the kind that the mode asks for."""
     if requires_grad:
         check_differentiable(dtypes.of(array.dtype))
+    return new_tensor(new_cell(array), LEAF if requires_grad else None)
+
+
+def new_cell(array: jax.Array) -> Storage:
+    """A Storage of its own for a new tensor, of the kind that the mode asks for."""
     cell = Storage(array, fresh_version())
     if modes.get_flags() & modes.MAPPED:
         batches.note_made(cell)
-    return new_tensor(cell, LEAF if requires_grad else None)
+    return cell
 
 
 def fresh_version() -> int | None:

@@ -5,6 +5,7 @@ from dyngraph.autograd import (
     forward_ad as forward_ad,
     function as function,
     functional as functional,
+    grad_mode as grad_mode,
     graph as graph,
 )
 from dyngraph.autograd.anomaly_mode import (
@@ -15,6 +16,7 @@ from dyngraph.autograd.function import (
     Function as Function,
     NestedIOFunction as NestedIOFunction,
 )
+from dyngraph.autograd.grad_mode import enforce_grad_layout_policy as enforce_grad_layout_policy
 from dyngraph.autograd.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 from dyngraph.autograd.graph import (
     _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
@@ -40,10 +42,12 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "forward_ad",
     "function",
     "functional",
     "grad",
+    "grad_mode",
     "gradcheck",
     "gradgradcheck",
     "graph",

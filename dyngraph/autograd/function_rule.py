@@ -34,8 +34,8 @@ def apply_rule(cls: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[b
     whole = [value for value, _ in pairs]
     if cls.generate_vmap_rule:
         raise FunctionError(
-            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an "
-            "overriden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
+            "an overriden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
             "overriden vmap staticmethod to avoid ambiguity."
         )
     open_batch(batch.outer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import weakref
 from collections.abc import Callable
@@ -161,6 +162,20 @@ def test_write_of_a_shared_value_to_a_tensor_from_outside_happens_once() -> None
     assert_values(counter, 1.0)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: dg.zeros(3) + 1,
+        lambda x: x.new_zeros(3) + 1,
+        lambda x: dg.tensor([1.0, 1.0, 1.0]),
+        lambda x: copy.deepcopy(dg.ones(3)),
+        lambda x: dg.ones(3, 3).t()[0],
+    ],
+)
+def test_function_may_write_what_differs_to_a_tensor_that_it_made(make: Any) -> None:
+    assert_values(func.vmap(lambda x: make(x).mul_(x))(rows()), ROWS)
+
+
 def test_function_may_index_by_what_differs() -> None:
     found = func.vmap(lambda i: v()[i] * 10)(dg.tensor([2, 0]))
     assert_values(found, [30.0, 10.0])
@@ -258,6 +273,48 @@ def test_graph_behind_the_result_saves_no_tracer() -> None:
         for saved in getattr(node, "saved", None) or ():
             np.asarray(saved)
     assert len(seen) >= 4
+
+
+def test_saved_value_that_was_written_to_is_refused_outside() -> None:
+    def function(row: dg.Tensor) -> dg.Tensor:
+        y = row.exp()
+        squared = y * y
+        y.mul_(2)
+        return squared.sum()
+
+    out = func.vmap(function)(rows(requires_grad=True))
+    with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_hook_inside_is_called_outside_with_one_example() -> None:
+    shapes: list[tuple[int, ...]] = []
+
+    def function(row: dg.Tensor) -> dg.Tensor:
+        y = row * row
+        y.register_hook(lambda grad: (shapes.append(tuple(grad.shape)), grad * 10)[1])
+        return y.sum()
+
+    x = rows(requires_grad=True)
+    func.vmap(function)(x).sum().backward()
+    assert shapes == [(3,)]
+    assert_values(x.grad, 20 * np.array(ROWS))
+
+
+def test_values_packed_inside_are_unpacked_outside() -> None:
+    def function(row: dg.Tensor) -> dg.Tensor:
+        with dg.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t):
+            return (row.sin() * row).sum()
+
+    x = rows(requires_grad=True)
+    func.vmap(function)(x).sum().backward()
+    assert_values(x.grad, np.sin(ROWS) + np.array(ROWS) * np.cos(ROWS))
+
+
+def test_gradient_of_a_mapped_complex_function() -> None:
+    z = dg.tensor([3 + 4j, 1j])
+    found = func.grad(lambda z: func.vmap(lambda z: z.abs() ** 2)(z).sum())(z)
+    np.testing.assert_allclose(found.numpy(), [6 + 8j, 2j], rtol=1e-5)
 
 
 def test_nothing_is_kept_of_a_mapped_function() -> None:
