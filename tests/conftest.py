@@ -58,6 +58,7 @@ def modes_in_force() -> dict[str, object]:
         "inference mode": dg.is_inference_mode_enabled(),
         "forward mode's level": dg.autograd.forward_ad._current_level,
         "forward mode": dg.autograd.forward_ad._is_fwd_grad_enabled(),
+        "anomaly mode": (dg.is_anomaly_enabled(), dg.is_anomaly_check_nan_enabled()),
         "default dtype": dg.get_default_dtype(),
         "jax_enable_x64": jax.config.read("jax_enable_x64"),
     }
@@ -77,6 +78,7 @@ def modes_are_restored() -> Iterator[None]:
     if left:
         # The tests that follow in this process are not to fail for it.
         dg.set_grad_enabled(True)
+        dg.set_anomaly_enabled(False)
         dg.set_default_dtype(dg.float32)
         pytest.fail(f"the test left a mode switched: {'; '.join(left)}")
 

@@ -40,6 +40,7 @@ class FunctionCtx:
     dirty_tensors: tuple[Any, ...] = ()
     non_differentiable: tuple[Any, ...] = ()
     materialize_grads: bool = True
+    _materialize_non_diff_grads: bool = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Saves inputs, outputs or other tensors: `ctx.saved_tensors` has them in backward.
@@ -186,6 +187,7 @@ class BackwardCFunction(FunctionCtx, Node):
             self.saved += (None if tensor is None else self._saved_value(tensor, outputs),)
             if hooks is not None and tensor is not None:
                 self.pack(position, tensor, hooks)
+        self.to_save = ()
 
     def forget_marks(self) -> None:
         """Lets go of the tensors that forward told of, of which outputs would form a cycle."""

@@ -42,6 +42,9 @@ def placed(
     ]
     ctx.returned = tuple([describe(o) if isinstance(o, Tensor) else None for o in outputs])
     ctx.outputs = tuple([None if o is None else (o.shape, o.dtype) for o in ctx.returned])
+    if not ctx._materialize_non_diff_grads:
+        pairs = zip(outputs, ctx.returned, strict=True)
+        ctx.returned = tuple([None if _is_among(o, constant) else known for o, known in pairs])
     placed = []
     for number, (output, has_gradient) in enumerate(zip(outputs, differentiable, strict=True)):
         if not isinstance(output, Tensor):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -91,21 +91,29 @@ def _history(node: Node) -> Iterator[str]:
 # --- during backward --------------------------------------------------------------------------
 
 
-def run_watched(node: Node, grads: Sequence[Any], values: Values) -> Sequence[Any]:
-    """`node.apply`, which warns of where the node was made if it fails or gives NaN."""
+def run_watched(
+    node: Node, grads: list[Any], values: Values, run: Callable[[Node, list[Any]], Sequence[Any]]
+) -> Sequence[Any]:
+    """`run(node, grads)`, which warns of where the node was made if it fails or gives NaN."""
     token = _evaluated.set(node)
     try:
-        results = node.apply(list(grads), values)
+        results = run(node, grads)
         for position, result in enumerate(results):
             for kind in _checked.get():
                 if result is not None and values.has(kind, result):
                     raise RuntimeError(_report(node, position, kind, grads, result, values))
     except Exception:
-        warnings.warn("\n\n".join(_history(node)), UserWarning, stacklevel=5)
+        warnings.warn("\n\n".join(_history(node)), UserWarning, stacklevel=_frames_of_ours())
         raise
     finally:
         _evaluated.reset(token)
     return results
+
+
+def _frames_of_ours() -> int:
+    """From the caller outwards, the number of the first frame that is not this package's."""
+    frames = enumerate(traceback.walk_stack(sys._getframe(1)), 1)
+    return next((number for number, (frame, _) in frames if not _is_ours(frame)), 1)
 
 
 def _report(

@@ -173,10 +173,12 @@ class GraphTask:
                     grads = self.capture(node, grads)
                 if needed is not None and node not in needed:
                     continue
-                if extra is None and not watched:
+                if watched:
+                    results = anomaly.run_watched(node, grads, values, self.run_with_hooks)
+                elif extra is None:
                     results = node.apply(grads, values)
                 else:
-                    results = self.run_with_hooks(node, grads, watched=watched)
+                    results = self.run_with_hooks(node, grads)
             except Exception as error:
                 error.add_note(f"This happened in backward, at {node.name()}.")
                 raise
@@ -184,16 +186,13 @@ class GraphTask:
                 node.release()
             self.distribute(node.edges, results)
 
-    def run_with_hooks(self, node: Node, grads: list[Any], *, watched: bool) -> Sequence[Any]:
-        """Runs a node and what hangs on it; `watched` by anomaly mode."""
+    def run_with_hooks(self, node: Node, grads: list[Any]) -> Sequence[Any]:
+        """Runs a node and what hangs on it; `grads` are afterwards what the hooks made of them."""
         extra = node.extra
         if extra is not None:
             grads = self.run_tensor_hooks(node, extra, grads)
-            grads = self.run_pre_hooks(node, extra, grads)
-        if watched:
-            results = anomaly.run_watched(node, grads, self.values)
-        else:
-            results = node.apply(grads, self.values)
+            grads[:] = self.run_pre_hooks(node, extra, grads)
+        results = node.apply(list(grads), self.values)
         if extra is not None and extra.post_hooks:
             results = self.run_post_hooks(node, extra, grads, results)
         return results

@@ -324,11 +324,13 @@ def test_calling_an_instance_raises() -> None:
 def test_function_with_nested_arguments_and_outputs(gradient: Any) -> None:
     class Swap(dg.autograd.function.NestedIOFunction):
         @staticmethod
-        def forward_extended(ctx: Any, pair: Any) -> Any:
+        def forward_extended(ctx: Any, *args: Any) -> Any:
+            (pair,) = args
             return pair[1] * 2, [pair[0] * 3]
 
         @staticmethod
-        def backward_extended(ctx: Any, first: Any, rest: Any) -> Any:
+        def backward_extended(ctx: Any, *grads: Any) -> Any:
+            first, rest = grads
             return ((rest[0] * 3, first * 2),)
 
     x, y = leaf(1.0), leaf(1.0)
@@ -336,6 +338,12 @@ def test_function_with_nested_arguments_and_outputs(gradient: Any) -> None:
     by_x, by_y = gradient(first + second, x, y)
     assert_values(by_x, 3)
     assert_values(by_y, 2)
+
+
+def test_vmap_has_no_rule_by_default() -> None:
+    assert not Double.generate_vmap_rule
+    with pytest.raises(NotImplementedError, match=r"must either override|to use autograd.Function"):
+        Double.vmap(None, (0,), dg.ones(2))
 
 
 def test_mark_shared_storage_warns_that_it_does_nothing() -> None:

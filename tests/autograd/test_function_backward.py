@@ -127,6 +127,32 @@ def test_non_differentiable_output_cannot_be_differentiated() -> None:
         y.backward()
 
 
+def test_missing_gradient_of_a_non_differentiable_output_may_be_none() -> None:
+    seen: list[Any] = []
+
+    def forward(ctx: Any, x: dg.Tensor) -> Any:
+        y, constant = x * 1, x * 2
+        ctx.mark_non_differentiable(constant)
+        ctx._materialize_non_diff_grads = False
+        return y, constant
+
+    x = leaf(1.0, 2.0)
+    make(forward, lambda ctx, a, b: (seen.append(b), a)[1]).apply(x)[0].sum().backward()
+    assert seen == [None]
+
+
+def test_non_differentiable_output_may_go_into_another_function(gradient: Any) -> None:
+    def forward(ctx: Any, x: dg.Tensor) -> Any:
+        constant = x * 2
+        ctx.mark_non_differentiable(constant)
+        return x, constant
+
+    x = leaf(1.0, 2.0)
+    y, constant = make(forward, lambda ctx, grad, _: grad).apply(x)
+    second = make(lambda ctx, y, constant: y * 1, lambda ctx, grad: (grad, None))
+    assert_values(gradient(second.apply(y, constant + 1), x), [1, 1])
+
+
 def test_operator_after_a_non_differentiable_output_has_its_own_gradient(gradient: Any) -> None:
     def forward(ctx: Any, x: dg.Tensor) -> dg.Tensor:
         y = x * 1

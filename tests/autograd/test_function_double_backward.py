@@ -39,6 +39,23 @@ def test_gradient_of_a_gradient_can_be_taken_repeatedly() -> None:
     assert [f.item() for f in found] == [8, 12, 12, 6]
 
 
+def test_recorded_gradient_does_not_free_what_a_second_call_reads() -> None:
+    def forward(ctx: Any, x: dg.Tensor) -> dg.Tensor:
+        y = x * x
+        ctx.save_for_backward(x, y)
+        return y
+
+    def backward(ctx: Any, grad: dg.Tensor) -> dg.Tensor:
+        x, y = ctx.saved_tensors
+        return grad * 2 * y / x
+
+    x = leaf(2.0)
+    y = make(forward, backward).apply(x)
+    dg.autograd.grad(y, x, create_graph=True)
+    (by_x,) = dg.autograd.grad(y, x)
+    assert_values(by_x, 4)
+
+
 def test_second_derivative_by_the_gradient_that_came_in() -> None:
     x, v = leaf(1.0, 2.0), leaf(1.0, 1.0)
     (by_x,) = dg.autograd.grad(Square.apply(x), x, v, create_graph=True)

@@ -95,9 +95,10 @@ def test_jvp_gets_none_for_missing_tangents_that_are_not_materialized() -> None:
 
 def test_jvp_runs_recorded_and_without_tangents() -> None:
     seen: list[Any] = []
+    other = dual()
 
     def jvp(ctx: Any, t: dg.Tensor) -> dg.Tensor:
-        seen.extend([dg.is_grad_enabled(), tangent(t), tangent(t * dual())])
+        seen.extend([dg.is_grad_enabled(), tangent(t), tangent(t * other)])
         return t
 
     plus(lambda ctx, x: x * 2, jvp).apply(dual())
