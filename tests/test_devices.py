@@ -369,3 +369,36 @@ def test_what_the_hook_of_a_leaf_returns_is_moved_to_the_leaf() -> None:
     (x * 2).sum().backward()
     assert grad_of(x).device == FIRST
     assert_values(x.grad, [6, 6])
+
+
+def test_backward_runs_inside_a_backward_on_another_device() -> None:
+    class Inner(dg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: dg.Tensor) -> dg.Tensor:
+            ctx.save_for_backward(x)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, grad: dg.Tensor) -> dg.Tensor:
+            with dg.enable_grad():
+                x = ctx.saved_tensors[0].detach().to("cpu").requires_grad_()
+                (x * x).sum().backward()
+            return grad_of(x).to(grad.device) * grad
+
+    x = leaf_on("cpu:1")
+    Inner.apply(x).sum().backward()
+    assert grad_of(x).tolist() == [2.0, 4.0]
+    assert grad_of(x).device == SECOND
+
+
+def test_inputs_and_outputs_on_two_devices_are_checked(x64: None) -> None:
+    x = dg.tensor([1.0, 2.0], dtype=dg.float64, device=SECOND, requires_grad=True)
+    assert dg.autograd.gradcheck(lambda x: x.to("cpu:0") * 2, (x,))
+    assert dg.autograd.gradcheck(lambda x: (x.to("cpu:0"), x * x), (x,))
+
+
+def test_gradients_are_checked_where_another_device_is_the_default(x64: None) -> None:
+    with jax.default_device(jax.devices()[1]):
+        x = dg.tensor([1.0, 2.0], dtype=dg.float64, requires_grad=True)
+        assert x.device == SECOND
+        assert dg.autograd.gradcheck(lambda x: x * x, (x,))

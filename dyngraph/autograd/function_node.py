@@ -227,6 +227,8 @@ class BackwardCFunction(FunctionCtx, Node):
             )
         if type(value) is Packed:
             tensor = unpacked(value)
+            if edge is number is tangent is None and not tensor.requires_grad:
+                return tensor
             cell = tensor._cell if tensor._view is None else Storage(tensor._cell.array)
         else:
             tensor = origin() if origin is not None else None

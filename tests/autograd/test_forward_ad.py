@@ -631,3 +631,64 @@ def test_failed_operator_leaves_the_mode_on() -> None:
 def test_operands_of_foreign_types_are_left_to_them() -> None:
     with pytest.raises(TypeError, match="unsupported operand"):
         dual() + object()  # type: ignore[operator]
+
+
+# --- where a tangent comes from -----------------------------------------------------------------
+
+
+def test_dual_of_inference_tensors_is_one() -> None:
+    with dg.inference_mode():
+        primal, given = dg.ones(3), dg.ones(3)
+        assert primal.is_inference()
+        with fwd.dual_level():
+            x = fwd.make_dual(primal, given)
+            assert x.is_inference()
+
+
+@inside
+@pytest.mark.parametrize("shape", [(0,), (2, 0, 3)])
+def test_tensor_without_elements_has_a_tangent_without_elements(shape: Any) -> None:
+    x = fwd.make_dual(dg.ones(shape), dg.zeros(shape))
+    assert tangent(x.exp()).shape == shape
+
+
+@inside
+@pytest.mark.parametrize("which", ["primal", "tangent", "both"])
+def test_conjugates_may_be_primal_and_tangent(which: str) -> None:
+    v, t = dg.tensor([1 + 2j]), dg.tensor([3 - 1j])
+    v = v.conj() if which != "tangent" else v
+    t = t.conj() if which != "primal" else t
+    x = fwd.make_dual(v, t)
+    assert_values(tangent(x * x), (2 * v * t).numpy())
+    assert_values(tangent(x.conj()).resolve_conj(), t.conj().resolve_conj().numpy())
+
+
+@inside
+@pytest.mark.parametrize("which", ["primal", "tangent", "both"])
+def test_negated_views_may_be_primal_and_tangent(which: str) -> None:
+    v, t = dg.tensor([1 + 2j]), dg.tensor([3 - 1j])
+    # PyTorch's imaginary part of a conjugate is a negated view.
+    a = v.conj().imag if which != "tangent" else v.imag
+    b = t.conj().imag if which != "primal" else t.imag
+    x = fwd.make_dual(a, b)
+    assert_values(tangent(x * x), [2 * a.item() * b.item()])
+
+
+@inside
+def test_primal_and_tangent_may_lie_differently_in_memory() -> None:
+    x = fwd.make_dual(dg.ones(2, 3), dg.ones(6)[::1].view(3, 2).T)
+    assert_values(tangent(x.view(6)), np.ones(6))
+    y = fwd.make_dual(dg.ones(4)[1:3], dg.ones(2))
+    assert_values(tangent(y * 2), [2, 2])
+
+
+@inside
+def test_tangent_of_a_leaf_and_its_gradient_are_apart() -> None:
+    x = dg.tensor(V, requires_grad=True)
+    given = dg.tensor(T, requires_grad=True)
+    d = fwd.make_dual(x, given)
+    d.sum().backward()
+    assert_values(x.grad, [1, 1, 1])
+    assert given.grad is None
+    tangent(d).sum().backward()
+    assert_values(given.grad, [1, 1, 1])

@@ -480,3 +480,14 @@ def test_tensor_from_elsewhere_is_detached_where_nothing_is_recorded(made: Any) 
     other = made(leaf(1.0, 1.0, 1.0))
     y = make(lambda ctx, x: other, pass_on).apply(dg.ones(3))
     assert y is other and not other.requires_grad and other.grad_fn is None
+
+
+def test_written_view_beside_a_constant_gives_the_other_input_no_gradient() -> None:
+    double = make(
+        lambda ctx, x, other: (ctx.mark_dirty(x), x.mul_(2))[1], lambda ctx, grad: (grad * 2, None)
+    )
+    x, other = leaf(1.0), leaf(1.0)
+    y = x.clone()
+    double.apply(y[...], other).backward()
+    assert other.grad is None
+    assert_values(x.grad, 2.0)

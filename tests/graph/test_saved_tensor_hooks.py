@@ -860,3 +860,16 @@ def test_failed_pack_keeps_nothing(no_gc: None) -> None:
         t.exp()
     del t
     assert node() is None
+
+
+# --- what need not be saved ----------------------------------------------------------------------
+
+
+def test_factor_of_a_constant_may_be_written_afterwards() -> None:
+    mu, x, loss = leaf(1.0), dg.empty(()), dg.tensor(0.0)
+    for i in range(3):
+        x.detach_()
+        x.copy_(mu + i)
+        loss = loss + x * dg.tensor(float(i))
+    loss.backward()
+    assert_values(mu.grad, 3.0)

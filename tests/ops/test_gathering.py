@@ -116,3 +116,35 @@ def test_empty_index_of_gather_may_have_any_shape_and_dtype() -> None:
     assert taken.shape == (2, 0)
     taken.sum().backward()
     assert x.grad is not None and x.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim", "index", "expected"),
+    [
+        ((2, 2), 0, [[0, 0], [0, 1]], [[2.0, 1.0], [0.0, 1.0]]),
+        ((2, 2), 1, [[0, 0], [0, 1]], [[2.0, 0.0], [1.0, 1.0]]),
+        ((2, 2), -1, [[0, 0], [0, 1]], [[2.0, 0.0], [1.0, 1.0]]),
+        ((), 0, [0, 0], 2.0),
+        ((2,), 0, 1, [0.0, 1.0]),
+        ((), 0, 0, 1.0),
+    ],
+    ids=["dim 0", "dim 1", "negative dim", "input of one number", "index of one number", "both"],
+)
+def test_gather_takes_sparse_grad_and_has_its_gradient(
+    shape: Any, dim: int, index: Any, expected: Any
+) -> None:
+    x = dg.zeros(shape, requires_grad=True)
+    x.gather(dim, dg.tensor(index), sparse_grad=True).sum().backward()
+    assert x.grad is not None
+    assert x.grad.to_dense().tolist() == expected
+
+
+@pytest.mark.parametrize("reduce", ["amin", "amax"])
+@pytest.mark.parametrize("method", ["scatter_reduce", "index_reduce"])
+def test_gradient_of_equal_values_written_to_one_place_is_shared(method: str, reduce: str) -> None:
+    x = dg.tensor([1.0, 1.0], requires_grad=True)
+    source = dg.tensor([1.0, 1.0, 1.0], requires_grad=True)
+    getattr(x, method)(0, dg.tensor([0, 0, 0]), source, reduce).sum().backward()
+    assert x.grad is not None and source.grad is not None
+    assert x.grad.tolist() == [0.25, 1.0]
+    assert source.grad.tolist() == [0.25] * 3

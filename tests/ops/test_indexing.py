@@ -112,3 +112,38 @@ def test_gradient_of_overwritten_value_is_zero() -> None:
     out.sum().backward()
     assert values.grad is not None
     assert values.grad.tolist() == [float(v == kept) for v in (1.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [lambda x: x.diagonal(), lambda x: x.select(0, 1), lambda x: x[:, 2]],
+    ids=["diagonal", "select", "slice"],
+)
+def test_gradient_of_a_view_may_be_an_expanded_scalar(part: Callable[[Any], Any]) -> None:
+    x = dg.zeros(3, 3, requires_grad=True)
+    (grad,) = dg.autograd.grad(part(x), x, dg.tensor(2.0).expand(3))
+    expected = dg.zeros(3, 3)
+    part(expected).fill_(2.0)
+    assert grad.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("dtype", [dg.float32, dg.complex64], ids=["real", "complex"])
+def test_gradient_of_a_column_is_in_that_column(dtype: Any) -> None:
+    x = dg.ones(2, 3, dtype=dtype, requires_grad=True)
+    x.select(1, 2).sum().abs().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [[0, 0, 1], [0, 0, 1]]
+
+
+def test_long_column_taken_by_a_list_has_its_gradient() -> None:
+    x = dg.zeros(1 << 16, 1, requires_grad=True)
+    x[:, [0]].sum().backward()
+    assert x.grad is not None
+    assert bool((x.grad == 1).all())
+
+
+def test_positions_taken_twice_get_the_sum_of_their_gradients() -> None:
+    x = dg.zeros(2, 2, requires_grad=True)
+    x[[0, 1, 1, 0, 1], [0, 0, 1, 0, 1]].sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [[2.0, 0.0], [1.0, 2.0]]

@@ -125,3 +125,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 def test_sizes_that_do_not_fit_are_refused(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(RuntimeError, match=message):
         call()
+
+
+def test_gradient_reaches_the_input_where_no_weight_requires_one() -> None:
+    value = draws(2, 1, 3).requires_grad_()
+    state = [dg.zeros(1, 1, 2), dg.zeros(1, 1, 2)]
+    dg.lstm(value, state, params(4), *ONE_LAYER, False)[0].sum().backward()
+    assert bool((value.grad != 0).any())

@@ -189,3 +189,10 @@ def test_view_of_a_view_made_inside_of_a_base_that_was_rebased_is_refused() -> N
     base.mul_(leaf(2.0))
     with pytest.raises(RuntimeError, match="created in inference mode and its base"):
         _ = view.grad_fn
+
+
+def test_view_of_either_kind_takes_its_shape_from_the_other() -> None:
+    given, normal = inference_tensor(), leaf(1.0, 2.0, 3.0).clone()
+    view = normal.view_as(given)
+    assert not view.is_inference() and view.requires_grad
+    assert given.view_as(normal).is_inference()

@@ -112,3 +112,18 @@ def test_write_is_recorded_through_its_tangent() -> None:
     y.mul_(dual())
     (grad,) = dg.autograd.grad(tangent(y).sum(), x)
     assert_values(grad, [20, 40, 60])
+
+
+def test_copy_broadcasts_the_tangent_with_its_source() -> None:
+    x = dg.ones(2, 3)
+    x.copy_(dual())
+    assert_values(tangent(x), [[10, 20, 30], [10, 20, 30]])
+
+
+def test_copied_tangent_is_another_tensor() -> None:
+    d = dual()
+    x = dg.zeros(3)
+    x.copy_(d)
+    assert tangent(x) is not tangent(d)
+    tangent(x).zero_()
+    assert_values(tangent(d), [10, 20, 30])
