@@ -145,7 +145,7 @@ class Region:
 
         def pack(tensor: Tensor) -> Tensor:
             nonlocal count
-            position, tensor = count, tensor.detach()
+            position, tensor = count, tensor.detach() if tensor.requires_grad else tensor
             count += 1
             if position >= len(self.slots) and self.complete:
                 raise self.error(
