@@ -187,6 +187,7 @@ class BackwardCFunction(FunctionCtx, Node):
             self.saved += (None if tensor is None else self._saved_value(tensor, outputs),)
             if hooks is not None and tensor is not None:
                 self.pack(position, tensor, hooks)
+        self.to_save = ()
 
     def forget_marks(self) -> None:
         """Lets go of the tensors that forward told of, of which outputs would form a cycle."""

@@ -116,11 +116,15 @@ def _at(level: Level | None) -> Iterator[None]:
         modes.set_flags(flags)
 
 
-def _no_tangents() -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def _no_tangents() -> Iterator[None]:
     """Tensors carry no tangents of this level inside: what is made of tangents is none of a dual's
     business."""
     level = current_level()
-    return _at(None if level is None else level.outer)
+    with _at(level if level is None or level.outer is None else level.outer):
+        if level is None or level.outer is None:  # a level stays open, as users see it
+            modes.switch(modes.FORWARD, on=False)
+        yield
 
 
 def _zeros(arg: Any) -> Tensor | None:

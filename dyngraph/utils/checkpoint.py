@@ -1,43 +1,33 @@
-"""PyTorch's `torch.utils.checkpoint`: what backward needs is computed again instead of kept.
-
-# Note [Recomputing through saved-tensor hooks]
-In a checkpointed region each tensor that would be saved is packed into an empty `Slot`. When
-backward reads the first of them, the function runs again, under hooks that put what it saves, in
-the same order, where the slots find it; then it is stopped, as nothing after that is needed. The
-graph that the second run makes is thrown away. The region's own inputs are saved under the hooks
-outside, so that regions nest.
-"""
+"""PyTorch's `torch.utils.checkpoint`: what backward needs is computed again instead of kept."""
 
 from __future__ import annotations
 
 import contextlib
 import warnings
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Self
+from typing import Any
 
-import jax
-
-from dyngraph import modes
-from dyngraph.autograd.function import Function
-from dyngraph.backward import backward
-from dyngraph.errors import CheckpointError
-from dyngraph.graph import engine
-from dyngraph.graph.node import creation_numbers
-from dyngraph.graph.packing import saved_tensors_hooks
-from dyngraph.observed import OperatorLog
-from dyngraph.random import default_generator, fork_rng
-from dyngraph.storage import Storage
-from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.tracing import Tracer
+from dyngraph.errors import CheckpointError as CheckpointError
+from dyngraph.random import default_generator
+from dyngraph.tensor import Tensor
 from dyngraph.utils.checkpoint_policies import (
     SAC_IGNORED_OPS as SAC_IGNORED_OPS,
     CheckpointPolicy as CheckpointPolicy,
     SelectiveCheckpointContext as SelectiveCheckpointContext,
     create_selective_checkpoint_contexts as create_selective_checkpoint_contexts,
 )
-from dyngraph.values import place_of
+from dyngraph.utils.recomputation import (
+    Contexts,
+    GraphExecGroup as GraphExecGroup,
+    Region,
+    noop_context_fn as noop_context_fn,
+)
+from dyngraph.utils.reentrant import (
+    CheckpointFunction as CheckpointFunction,
+    check_backward_validity as check_backward_validity,
+    detach_variable as detach_variable,
+)
 
 __all__ = [
     "CheckpointError",
@@ -59,26 +49,13 @@ __all__ = [
     "set_device_states",
 ]
 
-Contexts = tuple[contextlib.AbstractContextManager[Any], contextlib.AbstractContextManager[Any]]
 _early_stop: ContextVar[bool | None] = ContextVar("dyngraph_early_stop", default=None)
 _debug: ContextVar[bool | None] = ContextVar("dyngraph_checkpoint_debug", default=None)
-_group: ContextVar[GraphExecGroup | None] = ContextVar("dyngraph_graph_group", default=None)
-_TENSOR = object()
-"""Stands for a tensor among arguments that are kept."""
 REENTRANT_IS_OLD = (
     "the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended; "
     "without it, use_reentrant=True is taken, which does not work with autograd.grad() or "
     "backward(inputs=...)."
 )
-
-
-def noop_context_fn() -> Contexts:
-    """The default `context_fn` of `checkpoint`: two contexts that do nothing.
-
-    >>> len(dg.utils.checkpoint.noop_context_fn())
-    2
-    """
-    return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 def checkpoint(
@@ -119,7 +96,7 @@ def checkpoint(
         use_reentrant = True
     if not use_reentrant:
         check = determinism_check
-        region = _Region(function, args, kwargs, check, preserve_rng_state=preserve_rng_state)
+        region = Region(function, args, kwargs, check, preserve_rng_state=preserve_rng_state)
         enabled = _early_stop.get()
         region.early_stop = early_stop if enabled is None else enabled
         enabled = _debug.get()
@@ -177,297 +154,6 @@ def _in_turn(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     return run
 
 
-# --- by saved-tensor hooks ------------------------------------------------------------------------
-
-
-class _Stop(BaseException):
-    """Ends the second run; no `except Exception` of the function's own catches it."""
-
-
-class Slot:
-    """What a node saves in place of a tensor: which one it is of those of its region."""
-
-    __slots__ = ("__weakref__", "position", "region")
-
-    def __init__(self, region: _Region, position: int) -> None:
-        self.region = region
-        self.position = position
-
-
-class _Region:
-    """One call of a checkpointed function."""
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        determinism_check: str,
-        *,
-        preserve_rng_state: bool,
-    ) -> None:
-        if determinism_check not in ("default", "none"):
-            raise ValueError(
-                "determinism_check should be one of ['default', 'none'], but got "
-                f"{determinism_check}"
-            )
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        self.random_state = default_generator.get_state() if preserve_rng_state else None
-        self.checked = determinism_check == "default"
-        self.early_stop = True
-        self.complete = False
-        self.slots: list[weakref.ref[Slot]] = []
-        self.kinds: list[_Kind] = []
-        self.recomputed: weakref.WeakKeyDictionary[Any, dict[int, Tensor]]
-        self.recomputed = weakref.WeakKeyDictionary()
-        self.logs: tuple[OperatorLog, OperatorLog] | None = None
-
-    def run(self, context_fn: Callable[[], Contexts], *, debug: bool) -> Any:
-        """The first run."""
-        if debug:
-            if context_fn is not noop_context_fn:
-                raise ValueError("debug=True is incompatible with non-default context_fn")
-            self.logs = OperatorLog(), OperatorLog()
-        context, self.context = self.logs or context_fn()
-        function, args = self.function, self.args
-        if not modes.is_grad_enabled():
-            with context:
-                return function(*args, **self.kwargs)
-        self.inputs = _kept(args)
-        self.args = [_TENSOR if isinstance(a, Tensor) else a for a in args]
-        with saved_tensors_hooks(self.pack, _unpack), context:
-            result = function(*args, **self.kwargs)
-            self.complete = True
-        if not self.complete:
-            raise RuntimeError(
-                "checkpoint: the forward context provided by context_fn suppressed an exception "
-                "raised during the checkpointed forward. This is not supported because checkpoint "
-                "cannot return a value for a failed forward."
-            )
-        return result
-
-    def pack(self, tensor: Tensor) -> Slot:
-        """Has a node save a slot in place of the tensor."""
-        slot = Slot(self, len(self.slots))
-        self.slots.append(weakref.ref(slot))
-        self.kinds.append(_kind(tensor))
-        return slot
-
-    def value(self, slot: Slot) -> Tensor:
-        """The tensor of a slot: from the second run, of which each backward has its own."""
-        key = _group.get() or engine.running_task() or _Access()
-        values = self.recomputed.get(key)
-        if values is None:
-            values = self.recompute()
-            self.recomputed[key] = values
-        try:
-            return values.pop(slot.position)
-        except KeyError:
-            raise CheckpointError(
-                "checkpoint: Unpack is being triggered for a tensor that was already unpacked "
-                "once in this backward. Read ctx.saved_tensors only once; inside GraphExecGroup, "
-                "two backwards may not need the same saved tensor."
-            ) from None
-
-    def recompute(self) -> dict[int, Tensor]:
-        """Runs the function again: what it saves, by position, where a slot still asks for it."""
-        values: dict[int, Tensor] = {}
-        count, expected = 0, len(self.slots)
-
-        def pack(tensor: Tensor) -> Tensor:
-            nonlocal count
-            position = count
-            if tensor.requires_grad:  # a constant stays itself, as without a checkpoint
-                tensor = tensor.detach()
-            count += 1
-            if position >= len(self.slots) and self.complete:
-                raise self.error(
-                    "trying to save more tensors during recomputation than during the original "
-                    f"forward pass, which saved {expected}"
-                )
-            if position < expected and self.slots[position]() is not None:
-                values[position] = tensor
-            if self.early_stop and count == expected:
-                raise _Stop
-            return tensor
-
-        with (
-            fork_rng(enabled=self.random_state is not None),
-            saved_tensors_hooks(pack, lambda tensor: tensor),
-            modes.enable_grad(),
-            self.context,
-            contextlib.suppress(_Stop),
-        ):
-            if self.random_state is not None:
-                default_generator.set_state(self.random_state)
-            self.function(*_filled(self.args, self.inputs.saved_tensors), **self.kwargs)
-        if self.complete:
-            self.check(values, count)
-        return values
-
-    def check(self, values: dict[int, Tensor], count: int) -> None:
-        """Raises where the second run has saved other tensors than the first."""
-        if count != len(self.slots):
-            raise self.error(
-                "A different number of tensors was saved during the original forward and "
-                f"recomputation: {len(self.slots)} and then {count}"
-            )
-        if not self.checked:
-            return
-        other = [
-            f"tensor at position {position}: {self.kinds[position]}, then {_kind(value)}"
-            for position, value in values.items()
-            if _kind(value) != self.kinds[position]
-        ]
-        if other:
-            raise self.error(
-                "Recomputed values for the following tensors have different metadata than during "
-                f"the forward pass.\n{chr(10).join(other)}\n"
-            )
-
-    def error(self, fact: str) -> CheckpointError:
-        """The error that says how the two runs differ."""
-        advice = (
-            "The function must do the same both times: look for state that it changes, and for "
-            "random draws from a generator of its own."
-        )
-        if self.logs is None:
-            return CheckpointError(f"checkpoint: {fact}. {advice} debug=True lists what it did.")
-        first, second = self.logs
-        return CheckpointError(
-            f"checkpoint: {fact}. {advice}\nOperations executed during the original forward:\n"
-            f"{first}\nOperations executed during recomputation:\n{second}"
-        )
-
-
-class _Access:
-    """Stands for a backward, where a saved tensor is looked at outside of one."""
-
-
-def _unpack(slot: Slot) -> Tensor:
-    return slot.region.value(slot)
-
-
-class _Kind(NamedTuple):
-    """What a saved tensor is like."""
-
-    shape: tuple[int, ...]
-    dtype: Any
-    place: Any
-
-    def __str__(self) -> str:
-        return f"{self.dtype.name}{list(self.shape)} at {self.place}"
-
-
-def _kind(tensor: Tensor) -> _Kind:
-    array = tensor._cell.array
-    return _Kind(array.shape, array.dtype, place_of(array))
-
-
-class _Inputs(Function):
-    """Its node keeps the tensors among a region's arguments, under the hooks outside of it."""
-
-
-def _kept(args: Sequence[Any]) -> Any:
-    kept = _Inputs._backward_cls(args, (), next(creation_numbers))
-    kept.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
-    kept.save(())
-    kept.forget_marks()
-    return kept
-
-
-def _filled(args: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
-    """The arguments with the tensors in their places; see Note [Barriers]."""
-    given = iter(tensors)
-    return [_behind_barrier(next(given)) if a is _TENSOR else a for a in args]
-
-
-def _behind_barrier(tensor: Tensor) -> Tensor:
-    # Note [Barriers]
-    # Inside one XLA program the second run computes what the first did, and XLA would merge the
-    # two, which undoes the checkpoint. A barrier round what it starts from keeps them apart.
-    array = tensor._cell.array
-    if not isinstance(array, Tracer):
-        return tensor
-    return new_tensor(Storage(jax.lax.optimization_barrier(array)), tensor._edge)
-
-
-# --- by a backward of its own ---------------------------------------------------------------------
-
-
-class CheckpointFunction(Function):
-    """The Function behind `checkpoint(use_reentrant=True)`."""
-
-    @staticmethod
-    def forward(ctx: Any, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
-        check_backward_validity(args)
-        ctx.run_function = run_function
-        ctx.random_state = default_generator.get_state() if preserve_rng_state else None
-        ctx.inputs = [_TENSOR if isinstance(a, Tensor) else a for a in args]
-        ctx.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
-        return run_function(*args)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        if engine.current_task().needed is not None:
-            raise RuntimeError(
-                "When use_reentrant=True, checkpoint is incompatible with .grad() or passing an "
-                "`inputs` parameter to .backward(). To resolve this error, you can either set "
-                "use_reentrant=False, or call .backward() without passing the `inputs` argument."
-            )
-        inputs = detach_variable(tuple(_filled(ctx.inputs, ctx.saved_tensors)))
-        with fork_rng(enabled=ctx.random_state is not None), modes.enable_grad():
-            if ctx.random_state is not None:
-                default_generator.set_state(ctx.random_state)
-            outputs = ctx.run_function(*inputs)
-        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        pairs = [
-            (o, g)
-            for o, g in zip(outputs, grads, strict=True)
-            if isinstance(o, Tensor) and o.requires_grad
-        ]
-        if not pairs:
-            raise RuntimeError(
-                "none of output has requires_grad=True, this checkpoint() is not necessary"
-            )
-        backward([o for o, _ in pairs], [g for _, g in pairs])
-        return (None, None, *[i.grad if isinstance(i, Tensor) else None for i in inputs])
-
-
-def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The inputs, the tensors without history, requiring grad as they did.
-
-    Raises RuntimeError for what is no tuple.
-
-    >>> x = dg.ones(2, requires_grad=True) * 2
-    >>> dg.utils.checkpoint.detach_variable((x, 3))
-    (tensor([2., 2.], requires_grad=True), 3)
-    """
-    if not isinstance(inputs, tuple):
-        raise RuntimeError(
-            "Only tuple of tensors is supported. Got Unsupported input type: "
-            f"{type(inputs).__name__}"
-        )
-    return tuple(
-        [i.detach().requires_grad_(i.requires_grad) if isinstance(i, Tensor) else i for i in inputs]
-    )
-
-
-def check_backward_validity(inputs: Sequence[Any]) -> None:
-    """Warns where no tensor of `inputs` requires grad: a reentrant checkpoint gives none then.
-
-    >>> dg.utils.checkpoint.check_backward_validity([dg.ones(2, requires_grad=True)])
-    """
-    if not any(i.requires_grad for i in inputs if isinstance(i, Tensor)):
-        warnings.warn(
-            "None of the inputs have requires_grad=True. Gradients will be None",
-            UserWarning,
-            stacklevel=2,
-        )
-
-
 # --- switches -----------------------------------------------------------------------------------
 
 
@@ -497,31 +183,6 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
         yield
     finally:
         _debug.reset(token)
-
-
-class GraphExecGroup:
-    """Backwards inside share one second run of each checkpoint; each tensor may be read once.
-
-    Raises RuntimeError inside another one.
-
-    >>> from dyngraph.utils.checkpoint import GraphExecGroup, checkpoint
-    >>> x = dg.ones(2, requires_grad=True)
-    >>> y, z = checkpoint(lambda x: (x.exp(), x.sin()), x, use_reentrant=False)
-    >>> with GraphExecGroup():
-    ...     y.sum().backward()
-    ...     z.sum().backward()
-    """
-
-    def __enter__(self) -> Self:
-        if _group.get() is not None:
-            raise RuntimeError(
-                "GraphExecGroup contexts cannot be nested. Leave the one that is open first."
-            )
-        _group.set(self)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        _group.set(None)
 
 
 class DefaultDeviceType:

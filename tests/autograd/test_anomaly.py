@@ -17,7 +17,7 @@ import pytest
 import dyngraph as dg
 from dyngraph.autograd import detect_anomaly, set_detect_anomaly
 from tests.autograd.functions import make
-from tests.graph.helpers import assert_values, leaf, watch
+from tests.graph.helpers import assert_values, leaf, node_of, watch
 
 COSTS_TIME = "Anomaly Detection has been enabled"
 NO_INFORMATION = "No forward pass information available. Enable detect anomaly during forward"
@@ -211,14 +211,14 @@ def test_nan_of_a_hook_is_told_apart(kind: str) -> None:
     if kind == "tensor hook":
         y.register_hook(lambda grad: grad * NAN)
     else:
-        y.grad_fn.register_prehook(lambda grads: (grads[0] * NAN,))
+        node_of(y).register_prehook(lambda grads: (grads[0] * NAN,))
     warning_of(RuntimeError, y.sum().backward, "The gradient that it was given has nan already")
 
 
 @inside
 def test_nan_of_a_post_hook_is_found() -> None:
     y = leaf(1.0, 2.0).exp()
-    y.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * NAN,))
+    node_of(y).register_hook(lambda inputs, outputs: (inputs[0] * NAN,))
     warning_of(RuntimeError, y.sum().backward, "'ExpBackward0' returned nan values")
 
 
@@ -226,7 +226,7 @@ def test_nan_of_a_post_hook_is_found() -> None:
 def test_nan_that_a_post_hook_removes_does_not_stop_backward() -> None:
     x = leaf(1.0, 2.0)
     y = MakesNan.apply(x)
-    y.grad_fn.register_hook(lambda inputs, outputs: (dg.ones(2),))
+    node_of(y).register_hook(lambda inputs, outputs: (dg.ones(2),))
     y.sum().backward()
     assert_values(x.grad, [1, 1])
 
@@ -440,17 +440,17 @@ def test_error_before_any_node_ran_has_no_such_warning() -> None:
 @inside
 def test_node_keeps_the_forward_call_in_its_metadata() -> None:
     y = leaf(1.0, 2.0).exp()
-    assert HERE in "".join(y.grad_fn.metadata["traceback_"])
+    assert HERE in "".join(node_of(y).metadata["traceback_"])
 
 
 def test_node_made_outside_the_mode_keeps_none() -> None:
-    assert "traceback_" not in leaf(1.0, 2.0).exp().grad_fn.metadata
+    assert "traceback_" not in node_of(leaf(1.0, 2.0).exp()).metadata
 
 
 @inside
 def test_metadata_that_a_user_cleared_is_no_trouble() -> None:
     y = Failing.apply(leaf(1.0, 2.0))
-    y.grad_fn.metadata.clear()
+    node_of(y).metadata.clear()
     text = str(warning_of(ValueError, y.sum().backward).message)
     assert NO_INFORMATION in text
 
@@ -458,7 +458,7 @@ def test_metadata_that_a_user_cleared_is_no_trouble() -> None:
 @inside
 def test_metadata_that_a_user_overwrote_raises_where_it_is_read() -> None:
     y = Failing.apply(leaf(1.0, 2.0))
-    y.grad_fn.metadata["traceback_"] = 3
+    node_of(y).metadata["traceback_"] = 3
     with pytest.raises(TypeError, match="itera"):
         y.sum().backward()
 
@@ -466,9 +466,9 @@ def test_metadata_that_a_user_overwrote_raises_where_it_is_read() -> None:
 @inside
 def test_metadata_of_the_user_stays() -> None:
     y = leaf(1.0, 2.0).exp()
-    y.grad_fn.metadata["mine"] = 1
+    node_of(y).metadata["mine"] = 1
     y.sum().backward()
-    assert y.grad_fn.metadata["mine"] == 1
+    assert node_of(y).metadata["mine"] == 1
 
 
 # --- memory ------------------------------------------------------------------------------------

@@ -324,11 +324,13 @@ def test_calling_an_instance_raises() -> None:
 def test_function_with_nested_arguments_and_outputs(gradient: Any) -> None:
     class Swap(dg.autograd.function.NestedIOFunction):
         @staticmethod
-        def forward_extended(ctx: Any, pair: Any) -> Any:
+        def forward_extended(ctx: Any, *args: Any) -> Any:
+            (pair,) = args
             return pair[1] * 2, [pair[0] * 3]
 
         @staticmethod
-        def backward_extended(ctx: Any, first: Any, rest: Any) -> Any:
+        def backward_extended(ctx: Any, *grads: Any) -> Any:
+            first, rest = grads
             return ((rest[0] * 3, first * 2),)
 
     x, y = leaf(1.0), leaf(1.0)

@@ -16,7 +16,7 @@ from dyngraph.autograd.graph import (
     saved_tensors_hooks,
 )
 from tests.autograd.functions import Double, DoubleInPlace, Exp, Product, Square, make, pass_on
-from tests.graph.helpers import Canary, assert_values, leaf, watch
+from tests.graph.helpers import Canary, assert_values, leaf, node_of, watch
 
 GRAPH_IS_FREED = "Trying to backward through the graph a second time"
 
@@ -570,7 +570,7 @@ def test_hook_whose_closure_holds_its_tensor_is_collected(function: Any, tensor_
     if tensor_hook:
         y.register_hook(hook)
     else:
-        y.grad_fn.register_hook(hook)
+        node_of(y).register_hook(hook)
     alive = weakref.ref(canary)
     del y, canary, hook
     gc.collect()

@@ -15,7 +15,7 @@ from dyngraph.autograd.graph import save_on_cpu
 from dyngraph.graph.packing import Packed
 from dyngraph.tensor import wrap
 from tests.autograd.functions import Square
-from tests.graph.helpers import assert_values, leaf
+from tests.graph.helpers import assert_values, leaf, node_of
 
 ELSEWHERE = dg.device("cpu", 1)
 
@@ -69,8 +69,8 @@ def test_second_derivative_through_what_was_moved() -> None:
 def test_saved_field_comes_back_to_the_device() -> None:
     with save_on_cpu():
         y = there(1.0, 2.0).exp()
-    assert y.grad_fn._saved_result.device == ELSEWHERE
-    assert y.grad_fn._saved_result.requires_grad
+    assert node_of(y)._saved_result.device == ELSEWHERE
+    assert node_of(y)._saved_result.requires_grad
 
 
 def test_what_a_function_saves_is_moved_too() -> None:
@@ -100,7 +100,7 @@ def test_sharded_tensor_comes_back_sharded() -> None:
     with save_on_cpu():
         y = x * x
     assert all(len(a.devices()) == 1 for a in kept(y.grad_fn))
-    assert y.grad_fn._saved_self._cell.array.sharding == sharding
+    assert node_of(y)._saved_self._cell.array.sharding == sharding
     y.sum().backward()
     assert x.grad is not None and x.grad._cell.array.sharding == sharding
     assert_values(x.grad, [0, 2, 4, 6])

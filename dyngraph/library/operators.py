@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,6 @@ import jax
 
 from dyngraph import modes
 from dyngraph.autograd.function import Function
-from dyngraph.backward import grad
 from dyngraph.errors import FunctionError
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor, wrap
@@ -27,7 +27,6 @@ from dyngraph.views import memory_of
 __all__ = [
     "CustomOpDef",
     "custom_op",
-    "opcheck",
     "register_autograd",
     "register_fake",
     "register_kernel",
@@ -187,12 +186,12 @@ class CustomOpDef:
 
     def _run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """What the body returns."""
-        tensors = list(_tensors((args, kwargs)))
+        tensors = list(tensors_of((args, kwargs)))
         if any(isinstance(t._cell.array, Tracer) for t in tensors):
             return self._call_back(args, kwargs)
         results = self._body(tensors)(*args, **kwargs)
         memories = [memory_of(t)[0] for t in tensors]
-        for result in _tensors(results):
+        for result in tensors_of(results):
             if any(memory_of(result)[0] is memory for memory in memories):
                 raise RuntimeError(
                     f"{self._name}: The output of this custom operator (1) must not also be an "
@@ -291,7 +290,8 @@ def _function_of(op: CustomOpDef, structure: Any) -> type[Function]:
     }
     if op._vmap is not None:
         body["vmap"] = staticmethod(functools.partial(_vmap_rule, op, structure))
-    return type(Function)(op._qualname.replace("::", "_"), (Function,), body)
+    name = op._qualname.replace("::", "_")
+    return types.new_class(name, (Function,), exec_body=lambda own: own.update(body))
 
 
 def _vmap_rule(op: CustomOpDef, structure: Any, info: Any, in_dims: Any, *leaves: Any) -> Any:
@@ -318,7 +318,7 @@ def _listed(kinds: Any) -> list[str]:
     return [] if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
 
 
-def _tensors(tree: Any) -> Iterator[Tensor]:
+def tensors_of(tree: Any) -> Iterator[Tensor]:
     return (leaf for leaf in jax.tree_util.tree_leaves(tree) if isinstance(leaf, Tensor))
 
 
@@ -377,98 +377,3 @@ def register_kernel(
     """`CustomOpDef.register_kernel` of the operator of that name; a decorator, or a call with
     func."""
     return _find(op).register_kernel(device_types, func)
-
-
-# --- checking -----------------------------------------------------------------------------------
-
-
-def opcheck(
-    op: CustomOpDef,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any] | None = None,
-    *,
-    test_utils: str | Sequence[str] = (
-        "test_schema",
-        "test_autograd_registration",
-        "test_faketensor",
-    ),
-    raise_exception: bool = True,
-) -> dict[str, Any]:
-    """Whether the operator does as it says, for these arguments: for each check "SUCCESS", or the
-    error.
-
-    "test_schema": it writes only to what it names, and returns no memory of its arguments.
-    "test_autograd_registration": where an argument requires grad, backward runs.
-    "test_faketensor": the fake's shapes and dtypes are those of the results.
-    The first error is raised, unless `raise_exception` is off. Derivatives are not compared: use
-    `autograd.gradcheck`.
-
-    >>> double = dg.library.custom_op("examples::double", lambda x: x * 2, mutates_args=())
-    >>> dg.library.opcheck(double, (dg.ones(2),), test_utils="test_schema")
-    {'test_schema': 'SUCCESS'}
-    """
-    found: dict[str, Any] = {}
-    for name in [test_utils] if isinstance(test_utils, str) else test_utils:
-        if name not in _CHECKS:
-            raise ValueError(f"opcheck: {name!r} is no check: expected some of {list(_CHECKS)}")
-        try:
-            _CHECKS[name](op, args, kwargs or {})
-            found[name] = "SUCCESS"
-        except Exception as error:
-            if raise_exception:
-                raise
-            found[name] = error
-    return found
-
-
-def _check_schema(op: CustomOpDef, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    bound = op._signature.bind(*args, **kwargs)
-    given = [(n, t) for n, value in bound.arguments.items() for t in _tensors(value)]
-    versions = [t._version for _, t in given]
-    op(*args, **kwargs)
-    for (name, tensor), version in zip(given, versions, strict=True):
-        if tensor._version != version and name not in op._written:
-            raise RuntimeError(
-                f"opcheck: Argument {name} of {op._qualname} is not defined as mutable but was "
-                "mutated. Name it in mutates_args."
-            )
-
-
-def _check_autograd(op: CustomOpDef, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    results = [r for r in _tensors(op(*args, **kwargs)) if r.requires_grad]
-    if results:
-        inputs = [t for t in _tensors((args, kwargs)) if t.requires_grad]
-        grad([r.sum() for r in results], inputs, allow_unused=True)
-
-
-def _check_fake(op: CustomOpDef, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    if op._fake is None:
-        raise RuntimeError(
-            f"opcheck: there was no fake impl registered for {op._qualname}. Add one by "
-            "register_fake()."
-        )
-    leaves, structure = jax.tree_util.tree_flatten((args, kwargs))
-    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-
-    def fake(*arrays: Any) -> list[Any]:
-        given = list(leaves)
-        for place, array in zip(places, arrays, strict=True):
-            given[place] = wrap(array)
-        positional, named = jax.tree_util.tree_unflatten(structure, given)
-        return [t.detach().jax() for t in _tensors(op._fake(*positional, **named))]  # type: ignore[misc]
-
-    expected = jax.eval_shape(fake, *[leaves[i]._cell.array for i in places])
-    results = list(_tensors(op(*args, **kwargs)))
-    got = [(tuple(r.shape), r._cell.array.dtype) for r in results]
-    said = [(e.shape, e.dtype) for e in expected]
-    if got != said:
-        raise RuntimeError(
-            f"opcheck: {op._qualname} returned {got}, but its fake impl says {said}."
-        )
-
-
-_CHECKS: dict[str, Callable[[CustomOpDef, tuple[Any, ...], dict[str, Any]], None]] = {
-    "test_schema": _check_schema,
-    "test_autograd_registration": _check_autograd,
-    "test_faketensor": _check_fake,
-}
