@@ -7,6 +7,8 @@ from typing import Any
 import jax
 from jax import Device
 
+from dyngraph.tracing import Tracer
+
 __all__ = ["device"]
 
 _PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "tpu": "tpu", "rocm": "rocm"}
@@ -94,7 +96,7 @@ def _index_of(found: Any) -> int | None:
 def of(array: jax.Array) -> device:
     """The device of an array: of the first shard, where it is spread over several; JAX's default
     one for a tracer, which is nowhere yet."""
-    if isinstance(array, jax.core.Tracer):
+    if isinstance(array, Tracer):
         return device(jax.config.jax_default_device or jax.devices()[0])  # type: ignore[attr-defined]
     return device(min(array.devices(), key=lambda d: d.id))
 

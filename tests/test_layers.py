@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors modes dtypes devices storage tracing viewing kernels mapped_plan printing
+    errors tracing modes dtypes devices storage viewing kernels mapped_plan printing
     tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
     graph.accumulate graph.entry graph.passing graph.engine graph

@@ -32,7 +32,7 @@ def leaf() -> Any:
 
 
 def test_value_is_that_of_the_body() -> None:
-    assert sine()(leaf()).tolist() == np.sin(np.float32([0.5, 1.0])).tolist()
+    assert sine()(leaf()).tolist() == np.sin(np.array([0.5, 1.0], np.float32)).tolist()
 
 
 def test_gradient_is_the_registered_one() -> None:

@@ -242,6 +242,7 @@ def test_hooks_may_quantize_what_is_saved() -> None:
     with dg.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept[0].float() * kept[1]):
         loss = (x * x).sum()
     loss.backward()
+    assert x.grad is not None
     assert x.grad.tolist() == pytest.approx([1.0, 2.0], abs=0.01)
 
 

@@ -82,7 +82,8 @@ def _move(tensor: Tensor, dtype: Any, place: Any) -> Tensor:
     if modes.is_recording() and tensor._edge is not None:
         result._edge = (MoveNode(tensor, array), 0)
     for tangent in tangents_of(tensor):
-        give_tangent(result, _move(tangent.tensor, dtype, place), tangent.level)
+        if tangent.tensor is not None:
+            give_tangent(result, _move(tangent.tensor, dtype, place), tangent.level)
     return result
 
 

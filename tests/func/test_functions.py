@@ -89,7 +89,8 @@ def test_jacobian_by_forward_mode() -> None:
 
 
 def test_shared_input_gets_the_sum_of_the_gradients() -> None:
-    x, w = rows().requires_grad_(), dg.tensor(2.0, requires_grad=True)
+    x: Any = rows().requires_grad_()
+    w: Any = dg.tensor(2.0, requires_grad=True)
     func.vmap(lambda x: Scaled.apply(x, w, 2))(x).sum().backward()
     assert w.grad.item() == 4 * rows().sum().item()
     assert x.grad.tolist() == [[4.0, 4.0]] * 3
