@@ -610,7 +610,7 @@ def test_hook_whose_closure_holds_its_node_lives_with_the_graph(
     def hook(*args: Any, node: Any = node, canary: Any = canary) -> None:
         calls.append(None)
 
-    (y if tensor_hook else node).register_hook(hook)
+    (y if tensor_hook else node).register_hook(hook)  # type: ignore[union-attr]
     loss = y.sum()
     alive = weakref.ref(canary)
     del y, node, canary, hook
