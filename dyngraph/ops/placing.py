@@ -9,12 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from dyngraph import modes
 from dyngraph.kernels import same
 from dyngraph.ops.arguments import as_ints
 from dyngraph.ops.diagonals import diagonal_dims, take_diagonal
 from dyngraph.ops.host_values import array_of, outside
 from dyngraph.ops.operator import define
 from dyngraph.ops.rules import zero_gradient
+from dyngraph.tangents import tangent_of
 from dyngraph.tensor import Tensor, canonical_dim
 from dyngraph.viewing import Layout, Viewing
 from dyngraph.views import whole_memory
@@ -187,7 +189,7 @@ _strided = define(
     self=_from_strided,
     viewing=Viewing(
         layout=lambda layout, size, stride, storage_offset: Layout(
-            size, stride, storage_offset or 0
+            size, stride, layout.offset + (storage_offset or 0)
         )
     ),
 )
@@ -198,7 +200,8 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
 
     A view, of all the memory that `input` is a view of; where `storage_offset` is not given,
     it is that of `input`. Elements that show several times add up in the gradient. Raises
-    RuntimeError for positions outside of the memory.
+    RuntimeError for positions outside of the memory; of a detached part that requires grad itself,
+    outside of the part.
 
     >>> dg.as_strided(dg.arange(4), (3, 2), (1, 1))
     tensor([[0, 1],
@@ -207,10 +210,28 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     """
     view = input._view if isinstance(input, Tensor) else None
     if view is not None:
-        if storage_offset is None:
-            storage_offset = view.layout().offset
-        input = whole_memory(input)
+        first = view.layout().offset if storage_offset is None else storage_offset
+        input, start = _shown_memory(input)
+        storage_offset = first - start
     return _strided(input, as_ints(size), as_ints(stride), storage_offset)
+
+
+def _shown_memory(input: Tensor) -> tuple[Tensor, int]:
+    """The tensor that `as_strided` shows elements of, and where in the memory it starts: all of
+    the memory, or a part of it that is differentiated by itself."""
+    anchor = input if input._view.base is None else input._view.base
+    part = anchor._view
+    followed = (modes.is_recording() and anchor._edge is not None) or tangent_of(anchor) is not None
+    if part is None or not followed:
+        return whole_memory(input), 0
+    layout = part.layout()
+    if not layout.is_contiguous:
+        raise RuntimeError(
+            "as_strided(): the tensor is a part of its memory with gaps, and is differentiated by "
+            "itself, so what lies between its elements has no gradient. Take a clone() of it, or "
+            "index it."
+        )
+    return anchor, layout.offset
 
 
 def _over_strided(

@@ -91,3 +91,52 @@ def test_masked_elements_have_gradient_zero() -> None:
 def test_masked_median_of_integers_needs_an_element_in_each_row() -> None:
     with pytest.raises(ValueError, match="no fully masked out rows"):
         dg.masked.median(dg.tensor([1, 2]), mask=dg.tensor([False, False]))
+
+
+def part_with_gradient() -> dg.Tensor:
+    """A detached part of a longer memory, which requires grad itself."""
+    return dg.arange(6.0)[1:5].detach().requires_grad_()
+
+
+def test_as_strided_of_a_part_sends_its_gradient_to_the_part() -> None:
+    part = part_with_gradient()
+    shown = part.as_strided((2,), (1,), 2)
+    shown.sum().backward()
+    assert shown.tolist() == [2.0, 3.0]
+    assert part.grad is not None
+    assert part.grad.tolist() == [0.0, 1.0, 1.0, 0.0]
+
+
+def test_as_strided_of_a_view_of_a_part_sends_its_gradient_to_the_part() -> None:
+    part = part_with_gradient()
+    part[1:3].as_strided((2, 2), (1, 0)).sum().backward()
+    assert part.grad is not None
+    assert part.grad.tolist() == [0.0, 2.0, 2.0, 0.0]
+
+
+def test_as_strided_of_a_dual_part_has_its_tangent() -> None:
+    with dg.autograd.forward_ad.dual_level():
+        part = dg.autograd.forward_ad.make_dual(dg.arange(6.0)[1:5], dg.arange(4.0))
+        tangent = dg.autograd.forward_ad.unpack_dual(part.as_strided((2,), (2,))).tangent
+        assert tangent is not None
+        assert tangent.tolist() == [0.0, 2.0]
+
+
+def test_as_strided_beyond_a_part_with_gradient_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="must not be negative"):
+        part_with_gradient().as_strided((2,), (1,), 0)
+
+
+def test_as_strided_of_a_part_with_gaps_and_gradient_is_refused() -> None:
+    part = dg.arange(6.0)[::2].detach().requires_grad_()
+    with pytest.raises(RuntimeError, match="a part of its memory with gaps"):
+        part.as_strided((2,), (1,))
+
+
+def test_as_strided_of_a_part_is_written_through_to_the_memory() -> None:
+    memory = dg.arange(6.0)
+    part = memory[1:5].detach().requires_grad_()
+    shown = part.as_strided((2,), (1,), 2)
+    with dg.no_grad():
+        shown.fill_(9.0)
+    assert memory.tolist() == [0.0, 1.0, 9.0, 9.0, 4.0, 5.0]
