@@ -161,6 +161,13 @@ def test_jit_without_a_fake_is_refused() -> None:
         jax.jit(lambda a: op(dg.as_tensor(a)).jax())(jnp.ones(2))
 
 
+def test_jit_without_a_kernel_for_the_host_is_refused() -> None:
+    op = library.custom_op("tests::far", lambda x: x * 1, mutates_args=(), device_types="cuda")
+    op.register_fake(lambda x: dg.empty_like(x))
+    with pytest.raises(NotImplementedError, match="has no kernel for device 'cpu'"):
+        jax.jit(lambda a: op(dg.as_tensor(a)).jax())(jnp.ones(2))
+
+
 # --- checks ---------------------------------------------------------------------------------------
 
 

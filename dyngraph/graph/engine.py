@@ -320,7 +320,8 @@ def execute(
         raise
     finally:
         modes.restore_flags(flags)
-        packing.set_stack(hooks)
+        if packing.get_stack() is not hooks:
+            packing.set_stack(hooks)
         _running.task = outer
         _running.nesting -= 1
 

@@ -8,8 +8,7 @@ from typing import Any
 import jax
 
 from dyngraph.backward import grad
-from dyngraph.library.operators import CustomOpDef, tensors_of
-from dyngraph.tensor import Tensor, wrap
+from dyngraph.library.operators import CustomOpDef, on_arrays, tensors_of
 
 
 def opcheck(
@@ -77,17 +76,8 @@ def _check_fake(op: CustomOpDef, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             f"opcheck: there was no fake impl registered for {op._qualname}. Add one by "
             "register_fake()."
         )
-    leaves, structure = jax.tree_util.tree_flatten((args, kwargs))
-    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-
-    def fake(*arrays: Any) -> list[Any]:
-        given = list(leaves)
-        for place, array in zip(places, arrays, strict=True):
-            given[place] = wrap(array)
-        positional, named = jax.tree_util.tree_unflatten(structure, given)
-        return [t.detach().jax() for t in tensors_of(op._fake(*positional, **named))]  # type: ignore[misc]
-
-    expected = jax.eval_shape(fake, *[leaves[i]._cell.array for i in places])
+    arrays = [t._cell.array for t in tensors_of((args, kwargs))]
+    expected = jax.tree.leaves(jax.eval_shape(on_arrays(op._fake, args, kwargs), *arrays))
     results = list(tensors_of(op(*args, **kwargs)))
     got = [(tuple(r.shape), r._cell.array.dtype) for r in results]
     said = [(e.shape, e.dtype) for e in expected]

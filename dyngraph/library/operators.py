@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from dyngraph import modes
 from dyngraph.autograd.function import Function
@@ -202,7 +203,10 @@ class CustomOpDef:
         return results
 
     def _body(self, tensors: Sequence[Tensor]) -> Callable[..., Any]:
-        kind = next((t.device.type for t in tensors), "cpu")
+        return self._kernel(tensors[0].device.type if tensors else "cpu")
+
+    def _kernel(self, kind: str | None) -> Callable[..., Any]:
+        """The body for that kind of device; NotImplementedError where there is none."""
         body = self._kernels.get(kind, self._kernels.get(None))
         if body is None:
             raise NotImplementedError(
@@ -224,23 +228,10 @@ class CustomOpDef:
                 f"{self._qualname} writes to its arguments, which it can't do under a JAX "
                 "transformation. Make an operator that returns what it would write."
             )
-        leaves, structure = jax.tree_util.tree_flatten((tuple(args), kwargs))
-        places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-
-        def run(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-            given = list(leaves)
-            for place, array in zip(places, arrays, strict=True):
-                given[place] = wrap(jax.numpy.asarray(array))
-            positional, named = jax.tree_util.tree_unflatten(structure, given)
-            return jax.tree.map(lambda t: t.detach().jax(), function(*positional, **named))
-
-        arrays = [leaves[i]._cell.array for i in places]
-        shapes = jax.eval_shape(lambda *a: run(self._fake, a), *arrays)  # type: ignore[arg-type]
-        body = self._kernels.get("cpu", self._kernels.get(None))
-        assert body is not None
-        found = jax.pure_callback(
-            lambda *a: run(body, a), shapes, *arrays, vmap_method="sequential"
-        )
+        arrays = [t._cell.array for t in tensors_of((args, kwargs))]
+        shapes = jax.eval_shape(on_arrays(self._fake, args, kwargs), *arrays)
+        body = on_arrays(self._kernel("cpu"), args, kwargs)  # JAX calls back on the host
+        found = jax.pure_callback(body, shapes, *arrays, vmap_method="sequential")
         return jax.tree.map(lambda a: new_tensor(Storage(a)), found)
 
 
@@ -316,6 +307,22 @@ def _written(mutates_args: Any, signature: inspect.Signature, name: str) -> froz
 
 def _listed(kinds: Any) -> list[str]:
     return [] if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
+
+
+def on_arrays(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Callable[..., Any]:
+    """`function(*args, **kwargs)` as a function of the arrays of the tensors among its arguments,
+    which returns arrays."""
+    leaves, structure = jax.tree_util.tree_flatten((tuple(args), kwargs))
+
+    def run(*arrays: Any) -> Any:
+        left = iter(arrays)
+        given = [wrap(jnp.asarray(next(left))) if isinstance(v, Tensor) else v for v in leaves]
+        positional, named = jax.tree_util.tree_unflatten(structure, given)
+        return jax.tree.map(lambda t: t.detach().jax(), function(*positional, **named))
+
+    return run
 
 
 def tensors_of(tree: Any) -> Iterator[Tensor]:
