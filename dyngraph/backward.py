@@ -70,8 +70,7 @@ def backward(
             UserWarning,
             stacklevel=2,
         )
-    task = engine.GraphTask(how, keep_graph=create_graph if retain_graph is None else retain_graph)
-    task.count_dependencies(node for node, _ in edges if node is not None)
+    targets: list[Node] = []
     if inputs is not None:
         wanted = as_tuple(inputs.values() if isinstance(inputs, Mapping) else inputs)
         if not wanted:
@@ -79,7 +78,9 @@ def backward(
                 "`inputs` argument to `backward()` cannot be empty. Leave it out to accumulate "
                 "into all leaves."
             )
-        task.restrict((), [_target(i, position) for position, i in enumerate(wanted)])
+        targets = [_target(i, position) for position, i in enumerate(wanted)]
+    keep_graph = create_graph if retain_graph is None else retain_graph
+    task = engine.GraphTask(how, keep_graph=keep_graph, targets=targets)
     engine.execute(task, edges, values, create_graph=create_graph)
 
 
@@ -136,9 +137,7 @@ def grad(
     keep_graph = create_graph if retain_graph is None else retain_graph
 
     def run(values: Sequence[Any], *, keep_graph: bool) -> list[Any]:
-        task = engine.GraphTask(how, keep_graph=keep_graph)
-        task.count_dependencies(node for node, _ in edges if node is not None)
-        task.restrict(captures)
+        task = engine.GraphTask(how, keep_graph=keep_graph, asked=captures)
         engine.execute(task, edges, values, create_graph=create_graph)
         return [task.captured.get(i) for i in range(len(captures))]
 

@@ -45,8 +45,11 @@ def sum_in_order(parts: Sequence[Any], add: Callable[..., Any]) -> Any:
     return parts[0]
 
 
-class Finding:
-    """What anomaly mode asks of gradients."""
+class Immediate:
+    """Gradients whose values are known at once: nothing is put off, and anomaly mode can look."""
+
+    def settle(self) -> None:
+        pass
 
     def has(self, kind: str, value: Any) -> bool:
         return bool(_IS[kind](_array(value)).any())
@@ -60,7 +63,7 @@ def _array(value: Any) -> Any:
     return value._cell.array if isinstance(value, Tensor) else value
 
 
-class ArrayValues(Finding):
+class ArrayValues(Immediate):
     """Gradients are jax arrays: an ordinary backward, where nothing is recorded."""
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
@@ -102,7 +105,7 @@ class ArrayValues(Finding):
         meta.grad = new_tensor(Storage(self.total([*before, value])))
 
 
-class TensorValues(Finding):
+class TensorValues(Immediate):
     """Gradients are tensors: `create_graph=True`, where backward is recorded as it runs."""
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:

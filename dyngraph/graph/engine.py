@@ -31,6 +31,10 @@ class _Running(threading.local):
 
 _running = _Running()
 
+Runner = Callable[["GraphTask", Sequence[Edge], Sequence[Any]], None]
+"""What sends gradients from the roots' edges through a graph: `GraphTask.run`, or another way to
+the same results."""
+
 
 class InputBuffer:
     """The gradients that have arrived for one node: for each of its inputs a value, or several."""
@@ -88,12 +92,13 @@ class GraphTask:
     """The state of one backward: what is still to come for each node, what has arrived, what is
     asked.
 
-    `captures` names the edges whose gradients are returned; `targets` the nodes that must run, as
-    with `backward(inputs=...)`. With neither, every node runs that the roots reach.
+    `asked` are the edges whose gradients are returned, in `captured`; `targets` the nodes that must
+    run, as with `backward(inputs=...)`. With neither, every node runs that the roots reach.
     """
 
     __slots__ = (
         "__weakref__",
+        "asked",
         "buffers",
         "callbacks",
         "captured",
@@ -102,12 +107,22 @@ class GraphTask:
         "keep_graph",
         "needed",
         "ready",
+        "targets",
         "values",
     )
 
-    def __init__(self, values: Values, *, keep_graph: bool) -> None:
+    def __init__(
+        self,
+        values: Values,
+        *,
+        keep_graph: bool,
+        asked: Sequence[Edge] = (),
+        targets: Sequence[Node] = (),
+    ) -> None:
         self.values = values
         self.keep_graph = keep_graph
+        self.asked = asked
+        self.targets = targets
         self.dependencies: dict[Node, int] = {}
         self.buffers: dict[Node, InputBuffer] = {}
         self.captures: dict[Node, list[tuple[int, int]]] = {}
@@ -135,17 +150,17 @@ class GraphTask:
                     dependencies[node] = 1
                     todo.append(node)
 
-    def restrict(self, captures: Sequence[Edge], targets: Sequence[Node] = ()) -> None:
-        """Runs only what leads to the captured edges or to the target nodes."""
+    def restrict(self) -> None:
+        """Finds the nodes that lead to what is asked: only these run."""
         consumers: dict[Node, list[Node]] = {}
         for consumer in self.dependencies:
             for node, _ in consumer.edges:
                 if node is not None:
                     consumers.setdefault(node, []).append(consumer)
-        for index, (node, output_nr) in enumerate(captures):
+        for index, (node, output_nr) in enumerate(self.asked):
             if node is not None:
                 self.captures.setdefault(node, []).append((output_nr, index))
-        self.needed = {node for node in targets if node in self.dependencies}
+        self.needed = {node for node in self.targets if node in self.dependencies}
         todo = [*self.captures, *self.needed]
         while todo:
             for consumer in consumers.get(todo.pop(), ()):
@@ -161,6 +176,9 @@ class GraphTask:
 
     def run(self, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
         """Sends the roots' gradients along `edges` and runs until no node is ready."""
+        self.count_dependencies([node for node, _ in edges if node is not None])
+        if self.asked or self.targets:
+            self.restrict()
         ready, buffers, values, needed = self.ready, self.buffers, self.values, self.needed
         watched = anomaly.is_enabled()
         self.distribute(edges, gradients)
@@ -234,6 +252,8 @@ class GraphTask:
     def run_tensor_hooks(self, node: Node, extra: Extra, grads: list[Any]) -> list[Any]:
         """Runs the hooks of the tensors that the node made, then sets retained gradients."""
         values = self.values
+        if extra.tensor_hooks:
+            values.settle()
         for output_nr, hooks in list(extra.tensor_hooks.items()):
             for hook in list(hooks.values()):
                 value = grads[output_nr]
@@ -248,7 +268,10 @@ class GraphTask:
 
     def run_pre_hooks(self, node: Node, extra: Extra, grads: list[Any]) -> list[Any]:
         """Runs the node's own pre-hooks."""
-        for hook in list(extra.pre_hooks.values()) if extra.pre_hooks else ():
+        if not extra.pre_hooks:
+            return grads
+        self.values.settle()
+        for hook in list(extra.pre_hooks.values()):
             answer = hook(self._wrap_all(grads))
             if answer is not None:
                 grads = self._replace(answer, grads, hook)
@@ -259,6 +282,7 @@ class GraphTask:
     ) -> Sequence[Any]:
         """Runs the node's hooks on what it made of its gradients."""
         assert extra.post_hooks is not None
+        self.values.settle()
         for hook in list(extra.post_hooks.values()):
             answer = hook(self._wrap_all(results), self._wrap_all(grads))
             if answer is not None:
@@ -295,6 +319,14 @@ class GraphTask:
         return self.values.unwrap(answer, value, _name_of(hook))
 
 
+default_runner: Runner = GraphTask.run
+"""The runner of threads that have chosen none."""
+_runner: contextvars.ContextVar[Runner | None] = contextvars.ContextVar(
+    "dyngraph_runner", default=None
+)
+get_runner, set_runner = _runner.get, _runner.set
+
+
 def execute(
     task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any], *, create_graph: bool
 ) -> None:
@@ -310,8 +342,9 @@ def execute(
     _running.task = task
     _running.nesting += 1
     modes.set_flags((flags & ~modes.GRAD) | (modes.GRAD if create_graph else 0))
+    runner = _runner.get() or default_runner
     try:
-        task.run(edges, gradients)
+        runner(task, edges, gradients)
         for callback in task.callbacks:  # a callback may queue another
             callback()
     except BaseException as error:

@@ -42,6 +42,10 @@ class Values(Protocol):
         """Runs the backward kernel of an operator's node: what `node.apply` returns."""
         ...
 
+    def settle(self) -> None:
+        """Called before a user's code runs: what was put off until now must be done."""
+        ...
+
     def total(self, parts: Sequence[Any]) -> Any:
         """The sum of gradients that met at one input, in the order of `parts`."""
         ...
