@@ -32,7 +32,7 @@ SMALL_BYTES = 1 << 20
 
 
 @jax.jit
-def _sum_arrays(*parts: jax.Array) -> jax.Array:
+def sum_arrays(*parts: jax.Array) -> jax.Array:
     return functools.reduce(operator.add, parts)
 
 
@@ -48,8 +48,11 @@ def sum_in_order(parts: Sequence[Any], add: Callable[..., Any]) -> Any:
 class Immediate:
     """Gradients whose values are known at once: nothing is put off, and anomaly mode can look."""
 
-    def settle(self) -> None:
+    def settle(self, what: str, node: Any) -> None:
         pass
+
+    def release(self, node: Node) -> None:
+        node.release()
 
     def has(self, kind: str, value: Any) -> bool:
         return bool(_IS[kind](_array(value)).any())
@@ -73,7 +76,7 @@ class ArrayValues(Immediate):
         return node.plan.jitted(targets, absent)(*saved, *grads)
 
     def total(self, parts: Sequence[jax.Array]) -> jax.Array:
-        return sum_in_order(parts, _sum_arrays)
+        return sum_in_order(parts, sum_arrays)
 
     def is_small(self, value: jax.Array) -> bool:
         return value.nbytes <= SMALL_BYTES
@@ -89,15 +92,17 @@ class ArrayValues(Immediate):
 
     def accumulate(self, variable: Tensor, value: jax.Array) -> None:
         batches.check_write(variable._cell, value)
-        meta = variable.need_meta()
-        grad = meta.grad
+        grad = variable.need_meta().grad
         value = put(value, place_of(variable._cell.array))
-        if grad is None:
-            meta.grad = new_tensor(Storage(value))
-        elif grad._edge is not None:
-            meta.grad = new_tensor(Storage(_sum_arrays(grad._cell.array, value)))
+        self.store(variable, value if grad is None else sum_arrays(grad._cell.array, value))
+
+    def store(self, variable: Tensor, total: jax.Array) -> None:
+        """Sets `.grad` to a sum that has in it what was there."""
+        meta = variable.need_meta()
+        if meta.grad is None or meta.grad._edge is not None:
+            meta.grad = new_tensor(Storage(total))
         else:
-            grad._write(_sum_arrays(grad._cell.array, value))
+            meta.grad._write(total)
 
     def retain(self, tensor: Tensor, value: jax.Array) -> None:
         meta = tensor.need_meta()

@@ -261,7 +261,7 @@ class BackwardCFunction(FunctionCtx, Node):
     # --- backward -----------------------------------------------------------------------------
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
-        values.settle()
+        values.settle("a backward in Python", self)
         given = [
             self._zeros(output) if grad is None else values.wrap(grad)
             for grad, output in zip(grads, self.returned, strict=True)

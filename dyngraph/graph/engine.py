@@ -201,7 +201,7 @@ class GraphTask:
                 error.add_note(f"This happened in backward, at {node.name()}.")
                 raise
             if not self.keep_graph:
-                node.release()
+                values.release(node)
             self.distribute(node.edges, results)
 
     def run_with_hooks(self, node: Node, grads: list[Any]) -> Sequence[Any]:
@@ -253,7 +253,7 @@ class GraphTask:
         """Runs the hooks of the tensors that the node made, then sets retained gradients."""
         values = self.values
         if extra.tensor_hooks:
-            values.settle()
+            values.settle("a tensor hook", node)
         for output_nr, hooks in list(extra.tensor_hooks.items()):
             for hook in list(hooks.values()):
                 value = grads[output_nr]
@@ -270,7 +270,7 @@ class GraphTask:
         """Runs the node's own pre-hooks."""
         if not extra.pre_hooks:
             return grads
-        self.values.settle()
+        self.values.settle("a pre-hook", node)
         for hook in list(extra.pre_hooks.values()):
             answer = hook(self._wrap_all(grads))
             if answer is not None:
@@ -282,7 +282,7 @@ class GraphTask:
     ) -> Sequence[Any]:
         """Runs the node's hooks on what it made of its gradients."""
         assert extra.post_hooks is not None
-        self.values.settle()
+        self.values.settle("a hook", node)
         for hook in list(extra.post_hooks.values()):
             answer = hook(self._wrap_all(results), self._wrap_all(grads))
             if answer is not None:

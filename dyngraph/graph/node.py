@@ -42,8 +42,13 @@ class Values(Protocol):
         """Runs the backward kernel of an operator's node: what `node.apply` returns."""
         ...
 
-    def settle(self) -> None:
-        """Called before a user's code runs: what was put off until now must be done."""
+    def settle(self, what: str, node: Any) -> None:
+        """Called before Python of the user's runs, `what` of `node`: what was put off until now
+        must be done."""
+        ...
+
+    def release(self, node: Any) -> None:
+        """Frees what a node that has run saved."""
         ...
 
     def total(self, parts: Sequence[Any]) -> Any:

@@ -1,0 +1,2 @@
+def compiler_options(program):
+    return None
