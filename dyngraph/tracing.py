@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 from jax.core import Tracer as Tracer
-from jax.extend.core import ClosedJaxpr as ClosedJaxpr
-from jax.extend.core import jaxpr_as_fun as jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr as ClosedJaxpr, jaxpr_as_fun as jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
 

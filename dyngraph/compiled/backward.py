@@ -12,7 +12,6 @@ from dyngraph.compiled.program import Cache
 from dyngraph.compiled.recording import RecordedValues, Settled, Symbol, locks_of
 from dyngraph.compiled.schedule import Schedule
 from dyngraph.compiled.walk import Walk, walk
-from dyngraph.configuration import config
 from dyngraph.graph import anomaly
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge

@@ -1,6 +1,7 @@
 """What the compiled backward did, and why: counts, misses, Python steps."""
 
 from __future__ import annotations
+
 from typing import Any
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
+from dyngraph.compiled.compilation import compile_now
 from dyngraph.compiled.pieces import Piece, avals_of, cut
 from dyngraph.compiled.program import Aval, Cache, Call, Program, run_calls
-from dyngraph.compiled.compilation import compile_now
 from dyngraph.configuration import config
 from dyngraph.tensor import Tensor
 
