@@ -85,14 +85,15 @@ class RecordedValues:
             self.settle("an unpack hook", node)
             saved = node.arrays() if self.how is ARRAYS else saved
         kernel = node.plan.jitted(targets, absent)
-        avals = [t and Aval(*t) for t in targets]
+        avals = [None if t is None else Aval(*t) for t in targets]
         if self.how is ARRAYS:
             return self.note(kernel, [*saved, *grads], avals, node)
         recorded = recorded_backward(node.plan, targets, absent, len(grads))
         return self.note(kernel, [*node.tensors(), *grads], avals, node, recorded)
 
     def total(self, parts: Sequence[Any]) -> Any:
-        return self.note(sum_arrays, parts, [_aval_of(parts[0])], None, add_gradients)[0]
+        (total,) = self.note(sum_arrays, parts, [_aval_of(parts[0])], None, add_gradients)
+        return total
 
     def is_small(self, value: Any) -> bool:
         return False  # adding two by two costs nothing here, and repeats from step to step
