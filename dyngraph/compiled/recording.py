@@ -81,6 +81,7 @@ class RecordedValues:
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
         saved = node.saved
+        assert saved is not None
         if type(saved) is PackedValues:
             self.settle("an unpack hook", node)
             saved = node.arrays() if self.how is ARRAYS else saved
