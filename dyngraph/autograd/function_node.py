@@ -262,13 +262,11 @@ class BackwardCFunction(FunctionCtx, Node):
     # --- backward -----------------------------------------------------------------------------
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
-        call = PythonCall(
-            self._forward_cls,
-            "a backward in Python",
-            self,
-            self._apply,
-            *(what_it_depends_on(self) if self._forward_cls.traceable else ()),
-        )
+        cls, what = self._forward_cls, "a backward in Python"
+        if cls.traceable and self.lifted is None:
+            call = PythonCall(cls, what, self, self._apply, *what_it_depends_on(self))
+        else:
+            call = PythonCall(None, what, self, self._apply)
         return values.call(call, list(grads))
 
     def _apply(self, grads: Sequence[Any], values: Values, saved: Sequence[Any] = ()) -> list[Any]:
