@@ -25,7 +25,7 @@ from dyngraph.errors import InferenceTensorError
 from dyngraph.graph.node import NO_EDGE, creation_numbers
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
 from dyngraph.operator_node import OperatorNode, node_class
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, are_inference
 from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor
 
 MAX_KERNELS = 2048
@@ -170,11 +170,24 @@ def _broadcast_error(tensors: Mapping[str, Tensor], message: str) -> RuntimeErro
     return RuntimeError(message)
 
 
-def check_inference(node: OperatorNode) -> None:
-    """Raises where `node` has saved an inference tensor."""
+COPIES = ("clone", "to_copy")
+"""Operators that make a normal tensor of an inference tensor, and are recorded all the same."""
+
+
+def is_recorded(node: OperatorNode, cells: Sequence[Storage | None]) -> bool:
+    """Whether a call with an inference tensor gets its `node`: not where all its tensors are such.
+
+    `cells` are those of the inputs, None for a number, which PyTorch makes a normal tensor of in
+    arithmetic; as one it counts unless an inference tensor was saved. Raises where one was saved
+    beside normal tensors.
+    """
     owners, versions = node.guards[::2], node.guards[1::2]
-    if any(o is not None and v is None for o, v in zip(owners, versions, strict=True)):
+    saves = any(o is not None and v is None for o, v in zip(owners, versions, strict=True))
+    if are_inference(cells):
+        return node.spec.name in COPIES or (None in cells and not saves)
+    if saves:
         raise InferenceTensorError(node.name())
+    return True
 
 
 # --- the dispatcher ---------------------------------------------------------------------------
@@ -268,9 +281,9 @@ _SCOPE: dict[str, Any] = {
     "Storage": Storage,
     "Tensor": Tensor,
     "attach": attach,
-    "check_inference": check_inference,
     "creation_numbers": creation_numbers,
     "get_flags": modes.get_flags,
+    "is_recorded": is_recorded,
     "leaf_edge": leaf_edge,
     "lift": lift,
     "new": object.__new__,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import jax
@@ -152,6 +152,12 @@ class Place(Storage):
                     array = self._array = jnp.asarray(array)
             self._was_read = True
         return array
+
+
+def are_inference(cells: Iterable[Storage | None]) -> bool:
+    """Whether all tensors here are inference tensors; None, for a number, and Places do not
+    count."""
+    return all(c is None or c.version is None or type(c) is Place for c in cells)
 
 
 def _caller() -> tuple[str, int]:

@@ -28,7 +28,15 @@ from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, carries_more, share_tangent, tangents_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.viewing import fit_value
-from dyngraph.views import View, connect, copy_slices, memory_of, new_view, run_through
+from dyngraph.views import (
+    RECORDED,
+    View,
+    connect,
+    copy_slices,
+    memory_of,
+    new_view,
+    run_through,
+)
 
 
 def snapshot(tensor: Tensor) -> Tensor:
@@ -179,7 +187,7 @@ def _check_write(tensor: Tensor, result: Tensor | None, *, overlap: bool = False
             place = None if edge is None or edge[0] is None else _output(*edge)
             raise InPlaceError.view(view.made, place, indirect=False)
         if edge is not None and base.is_leaf:
-            raise InPlaceError.leaf(view=True)
+            raise InPlaceError.leaf(view=not view.hidden)
     elif edge is LEAF:
         raise InPlaceError.leaf(view=False)
     return True
@@ -259,13 +267,15 @@ def turn(tensor: Tensor, shown: Tensor) -> Tensor:
     view, own = shown._view, tensor._view
     if own is None or own.base is None:
         base = _hand_over(tensor)  # which both are views of from now on
-        view.base, view.hidden = base, True
+        view.base, view.hidden, view.made = base, True, RECORDED
     else:
         view.hidden, view.made = own.hidden, own.made
     tensor._cell, tensor._view = shown._cell, view
     tensor._cell.looking = weakref.ref(tensor)
     if recording:
         _take_history(tensor, shown)
+    elif not (view.hidden or view.made):
+        tensor._forget_edge()
     share_tangent(shown, tensor)
     view.root.count_write(view.family)
     return tensor

@@ -21,7 +21,12 @@ from dyngraph.autograd.function_batch import (
     run_lifted,
     saved_of_example,
 )
-from dyngraph.errors import FunctionError, GraphFreedError, SavedTensorModifiedError
+from dyngraph.errors import (
+    FunctionError,
+    GraphFreedError,
+    InferenceTensorError,
+    SavedTensorModifiedError,
+)
 from dyngraph.graph import anomaly, engine, mutation, packing
 from dyngraph.graph.node import Edge, InputMetadata, Node, Values
 from dyngraph.graph.packing import Hooks, Packed, pack
@@ -196,6 +201,8 @@ class BackwardCFunction(FunctionCtx, Node):
 
     def _saved_value(self, tensor: Tensor, outputs: Sequence[Any]) -> SavedValue:
         cell, edge = tensor._cell, None if tensor._edge is None else tensor.gradient_edge()
+        if cell.version is None:
+            raise InferenceTensorError(self.name())
         number = next((i for i, o in enumerate(outputs) if o is tensor), None)
         if edge is not None and edge[0] is self:
             number = edge[1]
