@@ -86,8 +86,14 @@ class Table(dict[tuple[Any, ...], Kernel]):
         self.spec = spec
         self.node_class = node_class(spec)
 
+    def __missing__(self, statics: tuple[Any, ...]) -> Kernel:
+        return self.find(statics)
+
     def find(self, statics: tuple[Any, ...]) -> Kernel:
-        """The kernel for `statics`, which may hold lists and tensors of one element."""
+        """The kernel for `statics`, which may hold lists and tensors of one element.
+
+        For statics without these the table's own `[]` is faster.
+        """
         frozen = tuple(freeze(s) for s in statics)
         try:
             kernel = self.get(frozen)

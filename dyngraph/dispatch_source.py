@@ -109,7 +109,7 @@ class DispatcherSource:
             lines = [
                 "    try:",
                 f"        kernel = table[{key}]",
-                "    except (KeyError, TypeError):",
+                "    except TypeError:",
                 f"        kernel = table.find({key})",
             ]
         if self.kept or self.spec.passes_on:
