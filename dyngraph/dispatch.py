@@ -36,12 +36,13 @@ MAX_SCALARS = 8192
 # --- inputs -----------------------------------------------------------------------------------
 
 _scalars: dict[Any, jax.Array] = {}
+_config = jax.config
 
 
 def lift(value: Any, where: str, parameter: str) -> Any:
     """The array of an input that is no Tensor: a Python number, a jax or numpy array."""
     try:
-        return _scalars[value, value.__class__, jax.config.jax_enable_x64]  # type: ignore[attr-defined]
+        return _scalars[value, value.__class__, _config.jax_enable_x64]  # type: ignore[attr-defined]
     except (KeyError, TypeError):
         pass
     if isinstance(value, (bool, int, float, complex)):
