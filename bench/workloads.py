@@ -174,6 +174,38 @@ def gpt(
     return f.cross_entropy((x @ readout[2]).reshape(-1, VOCABULARY), targets)
 
 
+# --- (i) a mixture of experts ---------------------------------------------------------------------
+
+EXPERTS, MOE_WIDTH, MOE_BATCH, MOE_LAYERS = 8, 64, 64, 4
+
+
+def moe_arrays() -> list[np.ndarray]:
+    """The input; then for each layer the router's weights and the two matrices of each expert."""
+    draws = np.random.default_rng(0)
+
+    def normal(*shape: int) -> np.ndarray:
+        return draws.standard_normal(shape) / math.sqrt(MOE_WIDTH)
+
+    arrays = [draws.standard_normal((MOE_BATCH, MOE_WIDTH))]
+    for _ in range(MOE_LAYERS):
+        arrays.append(normal(MOE_WIDTH, EXPERTS))
+        arrays += [normal(MOE_WIDTH, MOE_WIDTH) for _ in range(2 * EXPERTS)]
+    return [a.astype(np.float32) for a in arrays]
+
+
+def moe(lib: Any, x: Any, weights: list[Any]) -> Any:
+    """The mean square of the last layer; every expert sees every example, weighed by a router."""
+    rest = iter(weights)
+    for _ in range(MOE_LAYERS):
+        gates = lib.softmax(x @ next(rest), -1)
+        mixed = x
+        for expert in range(EXPERTS):
+            y = lib.tanh(x @ next(rest)) @ next(rest)
+            mixed = mixed + gates[:, expert : expert + 1] * y
+        x = mixed
+    return (x * x).mean()
+
+
 # --- (f) a perceptron of three layers ----------------------------------------------------------
 
 MLP_WIDTHS = (64, 128, 128, 10)

@@ -13,6 +13,7 @@ from math import (
 import dyngraph.methods  # noqa: F401  (binds the operators to Tensor)
 from dyngraph import (
     autograd as autograd,
+    compiled as compiled,
     fft as fft,
     func as func,
     library as library,
@@ -29,6 +30,12 @@ from dyngraph.autograd.anomaly_mode import (
     is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
     is_anomaly_enabled as is_anomaly_enabled,
     set_anomaly_enabled as set_anomaly_enabled,
+)
+from dyngraph.compiled.toggle import (
+    compiled_autograd as compiled_autograd,
+)
+from dyngraph.configuration import (
+    config as config,
 )
 from dyngraph.devices import (
     device as device,
@@ -922,11 +929,13 @@ __all__ = [
     "clone",
     "column_stack",
     "combinations",
+    "compiled_autograd",
     "complex",
     "complex128",
     "complex64",
     "concat",
     "concatenate",
+    "config",
     "conj",
     "conj_physical",
     "conj_physical_",

@@ -3,10 +3,12 @@ results."""
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from dyngraph import devices, dtypes
@@ -70,8 +72,7 @@ def backward(
             UserWarning,
             stacklevel=2,
         )
-    task = engine.GraphTask(how, keep_graph=create_graph if retain_graph is None else retain_graph)
-    task.count_dependencies(node for node, _ in edges if node is not None)
+    targets: list[Node] = []
     if inputs is not None:
         wanted = as_tuple(inputs.values() if isinstance(inputs, Mapping) else inputs)
         if not wanted:
@@ -79,7 +80,9 @@ def backward(
                 "`inputs` argument to `backward()` cannot be empty. Leave it out to accumulate "
                 "into all leaves."
             )
-        task.restrict((), [_target(i, position) for position, i in enumerate(wanted)])
+        targets = [_target(i, position) for position, i in enumerate(wanted)]
+    keep_graph = create_graph if retain_graph is None else retain_graph
+    task = engine.GraphTask(how, keep_graph=keep_graph, targets=targets)
     engine.execute(task, edges, values, create_graph=create_graph)
 
 
@@ -136,9 +139,7 @@ def grad(
     keep_graph = create_graph if retain_graph is None else retain_graph
 
     def run(values: Sequence[Any], *, keep_graph: bool) -> list[Any]:
-        task = engine.GraphTask(how, keep_graph=keep_graph)
-        task.count_dependencies(node for node, _ in edges if node is not None)
-        task.restrict(captures)
+        task = engine.GraphTask(how, keep_graph=keep_graph, asked=captures)
         engine.execute(task, edges, values, create_graph=create_graph)
         return [task.captured.get(i) for i in range(len(captures))]
 
@@ -254,7 +255,8 @@ def _start(
                 "grad can be implicitly created only for real scalar outputs but got "
                 f"{dtype}. Pass the gradient, or take a real function of it such as abs()."
             )
-        return new_tensor(Storage(put(jnp.ones(shape, dtype.dtype), place)))
+        one = jnp.ones(shape, dtype.dtype) if place is None else _one(shape, dtype.dtype, place)
+        return new_tensor(Storage(one))
     if not isinstance(gradient, Tensor):
         raise TypeError(
             f"gradients can be either Tensors or None, but got {type(gradient).__name__} at "
@@ -290,6 +292,13 @@ def _start(
     if put(array, place) is not array:
         gradient = gradient.to(devices.of(put(array, place)))
     return gradient
+
+
+@functools.lru_cache(64)
+def _one(shape: tuple[int, ...], dtype: Any, place: Any) -> Any:
+    """The number 1 at a place, made once."""
+    with jax.ensure_compile_time_eval():  # it is kept, so it must be no tracer
+        return put(jnp.ones(shape, dtype), place)
 
 
 def _capture_edge(wanted: Any, position: int) -> Edge:

@@ -17,6 +17,7 @@ from dyngraph.tensor import Tensor
 PACKAGE = Path(__file__).parent
 SUBMODULES = (
     "autograd",
+    "compiled",
     "fft",
     "func",
     "library",
@@ -35,6 +36,8 @@ NAMES = {
         "is_anomaly_enabled",
         "set_anomaly_enabled",
     ),
+    "dyngraph.compiled.toggle": ("compiled_autograd",),
+    "dyngraph.configuration": ("config",),
     "dyngraph.devices": ("device",),
     "dyngraph.func": ("vmap",),
     "dyngraph.modes": (

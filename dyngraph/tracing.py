@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 from jax.core import Tracer as Tracer
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr as ClosedJaxpr, jaxpr_as_fun as jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
 
@@ -22,6 +22,13 @@ class LiveFunction(NamedTuple):
 
     call: Callable[..., Any]
     live: tuple[bool, ...]
+
+
+def without_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same with its constants as arguments, before the others."""
+    jaxpr = closed.jaxpr
+    inputs = [*jaxpr.constvars, *jaxpr.invars]
+    return ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs, debug_info=None), [])
 
 
 def trace_live(function: Callable[..., Any], arguments: Sequence[Any]) -> LiveFunction:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from dyngraph import batches, dtypes, modes
 from dyngraph.dispatch import write_dispatcher
-from dyngraph.graph.node import Node, Values
+from dyngraph.graph.node import Node, PythonCall, Values
 from dyngraph.kernels import BackwardPlan, OperatorSpec, Target, same
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
@@ -32,7 +32,7 @@ SMALL_BYTES = 1 << 20
 
 
 @jax.jit
-def _sum_arrays(*parts: jax.Array) -> jax.Array:
+def sum_arrays(*parts: jax.Array) -> jax.Array:
     return functools.reduce(operator.add, parts)
 
 
@@ -45,8 +45,17 @@ def sum_in_order(parts: Sequence[Any], add: Callable[..., Any]) -> Any:
     return parts[0]
 
 
-class Finding:
-    """What anomaly mode asks of gradients."""
+class Immediate:
+    """Gradients whose values are known at once: nothing is put off, and anomaly mode can look."""
+
+    def settle(self, what: str, node: Any) -> None:
+        pass
+
+    def call(self, call: PythonCall, grads: list[Any]) -> list[Any]:
+        return call.run(grads, self, call.inputs)
+
+    def release(self, node: Node) -> None:
+        node.release()
 
     def has(self, kind: str, value: Any) -> bool:
         return bool(_IS[kind](_array(value)).any())
@@ -60,7 +69,7 @@ def _array(value: Any) -> Any:
     return value._cell.array if isinstance(value, Tensor) else value
 
 
-class ArrayValues(Finding):
+class ArrayValues(Immediate):
     """Gradients are jax arrays: an ordinary backward, where nothing is recorded."""
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
@@ -70,7 +79,7 @@ class ArrayValues(Finding):
         return node.plan.jitted(targets, absent)(*saved, *grads)
 
     def total(self, parts: Sequence[jax.Array]) -> jax.Array:
-        return sum_in_order(parts, _sum_arrays)
+        return sum_in_order(parts, sum_arrays)
 
     def is_small(self, value: jax.Array) -> bool:
         return value.nbytes <= SMALL_BYTES
@@ -86,15 +95,17 @@ class ArrayValues(Finding):
 
     def accumulate(self, variable: Tensor, value: jax.Array) -> None:
         batches.check_write(variable._cell, value)
-        meta = variable.need_meta()
-        grad = meta.grad
+        grad = variable.need_meta().grad
         value = put(value, place_of(variable._cell.array))
-        if grad is None:
-            meta.grad = new_tensor(Storage(value))
-        elif grad._edge is not None:
-            meta.grad = new_tensor(Storage(_sum_arrays(grad._cell.array, value)))
+        self.store(variable, value if grad is None else sum_arrays(grad._cell.array, value))
+
+    def store(self, variable: Tensor, total: jax.Array) -> None:
+        """Sets `.grad` to a sum that has in it what was there."""
+        meta = variable.need_meta()
+        if meta.grad is None or meta.grad._edge is not None:
+            meta.grad = new_tensor(Storage(total))
         else:
-            grad._write(_sum_arrays(grad._cell.array, value))
+            meta.grad._write(total)
 
     def retain(self, tensor: Tensor, value: jax.Array) -> None:
         meta = tensor.need_meta()
@@ -102,7 +113,7 @@ class ArrayValues(Finding):
         meta.grad = new_tensor(Storage(self.total([*before, value])))
 
 
-class TensorValues(Finding):
+class TensorValues(Immediate):
     """Gradients are tensors: `create_graph=True`, where backward is recorded as it runs."""
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:

@@ -20,10 +20,10 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors tracing modes dtypes devices storage viewing kernels mapped_plan printing
+    errors configuration tracing modes dtypes devices storage viewing kernels mapped_plan printing
     tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
-    graph.accumulate graph.entry graph.passing graph.engine graph
+    graph.calling graph.accumulate graph.entry graph.passing graph.engine graph
     described ways_out tensor random
     operator_node dispatch_source forward observed dispatch values lifting
     views writing
@@ -52,7 +52,10 @@ READING_ORDER = """
     ops.segments ops.recurrent ops.low_rank ops.native_losses ops.native_layers ops
     backward methods
     numpy linalg fft special masked signal autograd
-    library compiled func utils
+    compiled.fusion compiled.report compiled.program compiled.pieces compiled.compilation
+    compiled.difference compiled.schedule compiled.traced compiled.recording compiled.walk
+    compiled.backward compiled.toggle compiled.overview compiled
+    library func utils
     nn optim interop viz sharding
     generated dyngraph demo
 """.split()

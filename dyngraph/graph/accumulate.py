@@ -45,6 +45,7 @@ class AccumulateGrad(Node):
             values.accumulate(variable, grads[0])
         hooks = variable._post_accumulate_grad_hooks
         if hooks:
+            values.settle("a post-accumulate hook", self)
             for hook in list(hooks.values()):
                 answer = hook(variable)
                 if answer is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,8 @@ from typing import Any
 
 from dyngraph import modes
 from dyngraph.graph import anomaly, packing
-from dyngraph.graph.node import Edge, Extra, Node, Values
+from dyngraph.graph.calling import call_post_hook, call_pre_hook, call_tensor_hook
+from dyngraph.graph.node import Edge, Extra, Node, PythonCall, Values
 
 MAX_NESTING = 25
 """How many backward calls nest on one Python stack before the next one gets a stack of its own."""
@@ -30,6 +32,10 @@ class _Running(threading.local):
 
 
 _running = _Running()
+
+Runner = Callable[["GraphTask", Sequence[Edge], Sequence[Any]], None]
+"""What sends gradients from the roots' edges through a graph: `GraphTask.run`, or another way to
+the same results."""
 
 
 class InputBuffer:
@@ -88,12 +94,13 @@ class GraphTask:
     """The state of one backward: what is still to come for each node, what has arrived, what is
     asked.
 
-    `captures` names the edges whose gradients are returned; `targets` the nodes that must run, as
-    with `backward(inputs=...)`. With neither, every node runs that the roots reach.
+    `asked` are the edges whose gradients are returned, in `captured`; `targets` the nodes that must
+    run, as with `backward(inputs=...)`. With neither, every node runs that the roots reach.
     """
 
     __slots__ = (
         "__weakref__",
+        "asked",
         "buffers",
         "callbacks",
         "captured",
@@ -102,12 +109,22 @@ class GraphTask:
         "keep_graph",
         "needed",
         "ready",
+        "targets",
         "values",
     )
 
-    def __init__(self, values: Values, *, keep_graph: bool) -> None:
+    def __init__(
+        self,
+        values: Values,
+        *,
+        keep_graph: bool,
+        asked: Sequence[Edge] = (),
+        targets: Sequence[Node] = (),
+    ) -> None:
         self.values = values
         self.keep_graph = keep_graph
+        self.asked = asked
+        self.targets = targets
         self.dependencies: dict[Node, int] = {}
         self.buffers: dict[Node, InputBuffer] = {}
         self.captures: dict[Node, list[tuple[int, int]]] = {}
@@ -135,17 +152,17 @@ class GraphTask:
                     dependencies[node] = 1
                     todo.append(node)
 
-    def restrict(self, captures: Sequence[Edge], targets: Sequence[Node] = ()) -> None:
-        """Runs only what leads to the captured edges or to the target nodes."""
+    def restrict(self) -> None:
+        """Finds the nodes that lead to what is asked: only these run."""
         consumers: dict[Node, list[Node]] = {}
         for consumer in self.dependencies:
             for node, _ in consumer.edges:
                 if node is not None:
                     consumers.setdefault(node, []).append(consumer)
-        for index, (node, output_nr) in enumerate(captures):
+        for index, (node, output_nr) in enumerate(self.asked):
             if node is not None:
                 self.captures.setdefault(node, []).append((output_nr, index))
-        self.needed = {node for node in targets if node in self.dependencies}
+        self.needed = {node for node in self.targets if node in self.dependencies}
         todo = [*self.captures, *self.needed]
         while todo:
             for consumer in consumers.get(todo.pop(), ()):
@@ -161,6 +178,9 @@ class GraphTask:
 
     def run(self, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
         """Sends the roots' gradients along `edges` and runs until no node is ready."""
+        self.count_dependencies([node for node, _ in edges if node is not None])
+        if self.asked or self.targets:
+            self.restrict()
         ready, buffers, values, needed = self.ready, self.buffers, self.values, self.needed
         watched = anomaly.is_enabled()
         self.distribute(edges, gradients)
@@ -183,14 +203,14 @@ class GraphTask:
                 error.add_note(f"This happened in backward, at {node.name()}.")
                 raise
             if not self.keep_graph:
-                node.release()
+                values.release(node)
             self.distribute(node.edges, results)
 
     def run_with_hooks(self, node: Node, grads: list[Any]) -> Sequence[Any]:
         """Runs a node and what hangs on it; `grads` are afterwards what the hooks made of them."""
         extra = node.extra
         if extra is not None:
-            grads = self.run_tensor_hooks(node, extra, grads)
+            self.run_tensor_hooks(node, extra, grads)
             grads[:] = self.run_pre_hooks(node, extra, grads)
         results = node.apply(list(grads), self.values)
         if extra is not None and extra.post_hooks:
@@ -236,10 +256,9 @@ class GraphTask:
         values = self.values
         for output_nr, hooks in list(extra.tensor_hooks.items()):
             for hook in list(hooks.values()):
-                value = grads[output_nr]
-                answer = hook(None if value is None else values.wrap(value))
-                if answer is not None:
-                    grads[output_nr] = self._checked(answer, value, hook)
+                run = functools.partial(call_tensor_hook, hook, output_nr)
+                call = PythonCall(hook, "a tensor hook", node, run, output_nr)
+                grads[:] = values.call(call, grads)
         for output_nr, tensor_ref in list(extra.retained.items()):
             tensor = tensor_ref()
             if tensor is not None and grads[output_nr] is not None:
@@ -249,9 +268,8 @@ class GraphTask:
     def run_pre_hooks(self, node: Node, extra: Extra, grads: list[Any]) -> list[Any]:
         """Runs the node's own pre-hooks."""
         for hook in list(extra.pre_hooks.values()) if extra.pre_hooks else ():
-            answer = hook(self._wrap_all(grads))
-            if answer is not None:
-                grads = self._replace(answer, grads, hook)
+            run = functools.partial(call_pre_hook, hook)
+            grads = self.values.call(PythonCall(hook, "a pre-hook", node, run), grads)
         return grads
 
     def run_post_hooks(
@@ -260,39 +278,19 @@ class GraphTask:
         """Runs the node's hooks on what it made of its gradients."""
         assert extra.post_hooks is not None
         for hook in list(extra.post_hooks.values()):
-            answer = hook(self._wrap_all(results), self._wrap_all(grads))
-            if answer is not None:
-                results = self._replace(answer, results, hook)
+            count = len(results)
+            run = functools.partial(call_post_hook, hook, count)
+            call = PythonCall(hook, "a hook", node, run, count)
+            results = self.values.call(call, [*results, *grads])
         return results
 
-    def _wrap_all(self, grads: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(None if g is None else self.values.wrap(g) for g in grads)
 
-    def _replace(self, answer: Any, grads: Sequence[Any], hook: Callable[..., Any]) -> list[Any]:
-        if not isinstance(answer, tuple):
-            raise TypeError(
-                f"expected tuple, but hook returned '{type(answer).__name__}' (in hook "
-                f"'{_name_of(hook)}'). Return one gradient for each that it was given, as a tuple."
-            )
-        if len(answer) != len(grads):
-            raise RuntimeError(
-                f"hook '{_name_of(hook)}' has returned an incorrect number of values "
-                f"(got {len(answer)}, but expected {len(grads)}). Return one for each gradient "
-                "it was given, None for one that has none."
-            )
-        return [
-            None if new is None else self._checked(new, old, hook)
-            for new, old in zip(answer, grads, strict=True)
-        ]
-
-    def _checked(self, answer: Any, value: Any, hook: Callable[..., Any]) -> Any:
-        """The value of what a hook returned in place of `value`."""
-        if value is None:
-            raise RuntimeError(
-                f"can't replace a None gradient with a non-None value (in hook '{_name_of(hook)}')."
-                " Return None where there is no gradient."
-            )
-        return self.values.unwrap(answer, value, _name_of(hook))
+default_runner: Runner = GraphTask.run
+"""The runner of threads that have chosen none."""
+_runner: contextvars.ContextVar[Runner | None] = contextvars.ContextVar(
+    "dyngraph_runner", default=None
+)
+get_runner, set_runner = _runner.get, _runner.set
 
 
 def execute(
@@ -310,8 +308,9 @@ def execute(
     _running.task = task
     _running.nesting += 1
     modes.set_flags((flags & ~modes.GRAD) | (modes.GRAD if create_graph else 0))
+    runner = _runner.get() or default_runner
     try:
-        task.run(edges, gradients)
+        runner(task, edges, gradients)
         for callback in task.callbacks:  # a callback may queue another
             callback()
     except BaseException as error:
@@ -383,7 +382,3 @@ def queue_callback(callback: Callable[[], Any]) -> None:
             "this thread. Queue it from a hook or from a Function's backward."
         )
     _running.task.callbacks.append(callback)
-
-
-def _name_of(hook: Callable[..., Any]) -> str:
-    return getattr(hook, "__name__", None) or "<unknown>"

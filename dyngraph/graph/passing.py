@@ -46,6 +46,7 @@ class Crossing(PassNode):
         (grad,) = grads
         if grad is None or self.batch.index is None:
             return grads
+        values.settle("the end of a mapped function", self)
         return (values.unwrap(self.convert(values.wrap(grad)), None, self.name()),)
 
 
@@ -61,4 +62,5 @@ class SumNode(PassNode):
         (grad,) = grads
         if grad is None:
             return (None,)
+        values.settle("a sum over examples", self)
         return (values.unwrap(values.wrap(grad).sum(0), None, self.name()),)

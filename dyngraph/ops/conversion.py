@@ -60,6 +60,7 @@ class MoveNode(Node):
         (grad,) = grads
         if grad is None:
             return (None,)
+        values.settle("a move to another device", self)
         moved = _move(values.wrap(grad), self.source_dtype, self.source)
         return (values.unwrap(moved, None, self.name()),)
 
