@@ -338,7 +338,7 @@ def test_backward_of_a_chain_four_times_as_long_makes_four_times_as_many_calls()
 
 
 def test_chain_of_100_000_nodes_leaves_nothing_behind() -> None:
-    chain(10_000).backward()  # fills Python's lists of tuples to be used again
+    chain(100_000).backward()  # fills Python's lists of tuples to be used again
     before = sys.getallocatedblocks()
     chain(100_000).backward()
     assert sys.getallocatedblocks() - before < 1000
