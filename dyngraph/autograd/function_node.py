@@ -21,9 +21,10 @@ from dyngraph.autograd.function_batch import (
     run_lifted,
     saved_of_example,
 )
+from dyngraph.autograd.function_trace import what_it_depends_on, with_saved
 from dyngraph.errors import FunctionError, GraphFreedError, SavedTensorModifiedError
 from dyngraph.graph import anomaly, engine, mutation, packing
-from dyngraph.graph.node import Edge, InputMetadata, Node, Values
+from dyngraph.graph.node import Edge, InputMetadata, Node, PythonCall, Values
 from dyngraph.graph.packing import Hooks, Packed, pack
 from dyngraph.graph.saved import SavedTensor
 from dyngraph.operator_node import unpacked
@@ -261,7 +262,19 @@ class BackwardCFunction(FunctionCtx, Node):
     # --- backward -----------------------------------------------------------------------------
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
-        values.settle("a backward in Python", self)
+        call = PythonCall(
+            self._forward_cls,
+            "a backward in Python",
+            self,
+            self._apply,
+            *(what_it_depends_on(self) if self._forward_cls.traceable else ()),
+        )
+        return values.call(call, list(grads))
+
+    def _apply(self, grads: Sequence[Any], values: Values, saved: Sequence[Any] = ()) -> list[Any]:
+        """What the user's backward makes of gradients; `saved` stand in for what was saved."""
+        if saved:
+            return with_saved(self, saved)._apply(grads, values)
         given = [
             self._zeros(output) if grad is None else values.wrap(grad)
             for grad, output in zip(grads, self.returned, strict=True)
