@@ -122,9 +122,9 @@ def noting_backwards() -> Iterator[list[bool]]:
     noted: list[bool] = []
     make = engine.GraphTask.__init__
 
-    def note_and_make(task: engine.GraphTask, *args: Any, **kwargs: Any) -> None:
+    def note_and_make(self: engine.GraphTask, values: Any, **options: Any) -> None:
         noted[:] = [True]
-        make(task, *args, **kwargs)
+        make(self, values, **options)
 
     engine.GraphTask.__init__ = note_and_make
     try:

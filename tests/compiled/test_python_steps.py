@@ -81,7 +81,10 @@ def with_checkpoint(y: dg.Tensor, action: Action) -> dg.Tensor:
 
 
 def with_multi_grad_hook(y: dg.Tensor, action: Action) -> dg.Tensor:
-    register_multi_grad_hook([y], lambda grads: action(grads[0]))
+    def hook(grads: Any) -> None:
+        action(grads[0])
+
+    register_multi_grad_hook([y], hook)
     return y
 
 
@@ -359,9 +362,7 @@ def test_callback_runs_after_all_gradients_are_there() -> None:
         found: list[Any] = []
         x, z = leaf(1.0, 2.0), leaf(3.0, 4.0)
         y = x.exp()
-        y.register_hook(
-            lambda grad: queue_callback(lambda: found.extend([grad_of(x), grad_of(z)]))
-        )
+        y.register_hook(lambda grad: queue_callback(lambda: found.extend([grad_of(x), grad_of(z)])))
         (y * z).sum().backward()
         return found
 
