@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import dyngraph as dg
 from bench import workloads
 from bench.cold import measure
-from bench.timing import Figure, compare
+from bench.timing import Figure, compare, keep_freed_memory
 
 try:
     import torch  # pyright: ignore[reportMissingImports]
@@ -317,6 +317,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="sections whose title has this text")
     parser.add_argument("--json", help="write the figures to this file too")
     options = parser.parse_args()
+    keep_freed_memory()
     jax.config.update("jax_cpu_enable_async_dispatch", options.async_dispatch == "on")
     if torch is not None:
         torch.set_num_threads(1)

@@ -22,7 +22,12 @@ from dyngraph.autograd.function_batch import (
     saved_of_example,
 )
 from dyngraph.autograd.function_trace import what_it_depends_on, with_saved
-from dyngraph.errors import FunctionError, GraphFreedError, SavedTensorModifiedError
+from dyngraph.errors import (
+    FunctionError,
+    GraphFreedError,
+    InferenceTensorError,
+    SavedTensorModifiedError,
+)
 from dyngraph.graph import anomaly, engine, mutation, packing
 from dyngraph.graph.node import Edge, InputMetadata, Node, PythonCall, Values
 from dyngraph.graph.packing import Hooks, Packed, pack
@@ -197,6 +202,8 @@ class BackwardCFunction(FunctionCtx, Node):
 
     def _saved_value(self, tensor: Tensor, outputs: Sequence[Any]) -> SavedValue:
         cell, edge = tensor._cell, None if tensor._edge is None else tensor.gradient_edge()
+        if cell.version is None:
+            raise InferenceTensorError(self.name())
         number = next((i for i, o in enumerate(outputs) if o is tensor), None)
         if edge is not None and edge[0] is self:
             number = edge[1]
@@ -262,13 +269,11 @@ class BackwardCFunction(FunctionCtx, Node):
     # --- backward -----------------------------------------------------------------------------
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
-        call = PythonCall(
-            self._forward_cls,
-            "a backward in Python",
-            self,
-            self._apply,
-            *(what_it_depends_on(self) if self._forward_cls.traceable else ()),
-        )
+        cls, what = self._forward_cls, "a backward in Python"
+        if cls.traceable and self.lifted is None:
+            call = PythonCall(cls, what, self, self._apply, *what_it_depends_on(self))
+        else:
+            call = PythonCall(None, what, self, self._apply)
         return values.call(call, list(grads))
 
     def _apply(self, grads: Sequence[Any], values: Values, saved: Sequence[Any] = ()) -> list[Any]:
