@@ -54,29 +54,41 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
                 nodes.append(node)
                 todo.append(node)
     nodes.sort(key=_created, reverse=True)
-    running, beside = nodes, ()
+    running, asked, beside = nodes, [], []
     if task.asked or task.targets:
-        nodes, running, beside = _restrict(nodes, task)
+        nodes, running, asked, beside = _restrict(nodes, task)
     count = 0
     while count < len(running) and running[count].sequence_nr == FIRST:
         if type(running[count]) is not AccumulateGrad:
             return None
         count += 1
     accumulating, operators = running[:count], running[count:]
+    ends = [*accumulating, *asked]
 
     index: dict[Any, int] = dict(zip(nodes, range(len(nodes)), strict=True))
+    for node in beside:
+        index[node] = -2
+    index[None] = -1
     retained: list[tuple[int, int]] = []
-    if not _note_extras(nodes, retained):
+    if not _note_extras([node for node in nodes if node.extra is not None], index, retained):
         return None
+    # One pass that looks at everything of a node: between two backwards a large graph has left
+    # the processor's cache, so looking costs more than computing.
+    plans, outputs, lifted, guards, targets, numbers = [], [], [], [], [], []
     try:
-        plans = tuple([node.plan for node in operators])
-        saved = [node.saved for node in operators]
-        guards = iter(list(chain.from_iterable([node.guards for node in operators])))
+        for node in operators:
+            plans.append(node.plan)
+            outputs.append(node.outputs)
+            if type(node.saved) is not tuple:  # freed, or packed
+                return None
+            lifted += node.saved
+            guards += node.guards
+            for target, number in node.edges:
+                targets.append(index[target])
+                numbers.append(number)
     except AttributeError:  # a node that is no operator's
         return None
-    if not set(map(type, saved)) <= {tuple}:  # freed, or packed
-        return None
-    for owner, version in zip(guards, guards, strict=True):
+    for owner, version in zip(guards[::2], guards[1::2], strict=True):
         if owner is not None and owner.version != version:
             return None
 
@@ -92,22 +104,17 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
         leaves.append((index[node], variable))
         grads.append(None if grad is None else grad._cell.array)
 
-    lifted = list(chain.from_iterable(saved))
     lifted += gradients
     lifted += [grad for grad in grads if grad is not None]
     ids = list(map(id, lifted))
     unique = dict(zip(ids, lifted, strict=True))
     places = dict(zip(unique, range(len(unique)), strict=True))
     arrays = list(unique.values())
-    index[None] = -1
-    if beside:
-        for node in beside:
-            index[node] = -2
     key = (
-        plans,
-        tuple([node.outputs for node in nodes]),
-        tuple([index[node] for current in operators for node, _ in current.edges]),
-        tuple([number for current in operators for _, number in current.edges]),
+        tuple(plans),
+        tuple(outputs),
+        tuple(targets),
+        tuple(numbers),
         tuple([places[i] for i in ids]),
         _types(arrays),
         tuple([(index[node], number) for node, number in edges]),
@@ -115,16 +122,8 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
         tuple([(index.get(node, -2), number) for node, number in task.asked]),
         tuple([index.get(node, -2) for node in task.targets]),
         tuple(retained),
-        tuple(
-            [
-                node.outputs[number]
-                for current in operators
-                for node, number in current.edges
-                if index[node] == -2
-            ]
-            if beside
-            else ()
-        ),
+        tuple([node.outputs for node in ends]),
+        _shapes_beside(operators, set(beside)) if beside else (),
     )
     return Walk(key, nodes, running, arrays, leaves, grads, retained)
 
@@ -137,8 +136,17 @@ def _types(arrays: Sequence[Any]) -> tuple[Any, ...]:
         return tuple([None if array is None else jax.typeof(array) for array in arrays])
 
 
-def _restrict(nodes: list[Any], task: GraphTask) -> tuple[list[Any], list[Any], Sequence[Any]]:
-    """The nodes that matter to what is asked, those of them that run, and the others."""
+def _shapes_beside(operators: Sequence[Any], beside: set[Any]) -> tuple[Any, ...]:
+    """Shape and dtype of the gradients that are made and go nowhere."""
+    edges = chain.from_iterable([node.edges for node in operators])
+    return tuple([node.outputs[number] for node, number in edges if node in beside])
+
+
+def _restrict(
+    nodes: list[Any], task: GraphTask
+) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+    """The nodes that matter to what is asked; of them those that run, and those at whose inputs it
+    ends; and the others."""
     asked = {node for node, _ in task.asked}
     runs = {node for node in task.targets if node is not None}
     for node in reversed(nodes):
@@ -151,19 +159,21 @@ def _restrict(nodes: list[Any], task: GraphTask) -> tuple[list[Any], list[Any], 
     return (
         kept,
         [node for node in kept if node in runs],
+        [node for node in kept if node not in runs],
         [node for node in nodes if node not in runs and node not in asked],
     )
 
 
-def _note_extras(nodes: Sequence[Node], retained: list[tuple[int, int]]) -> bool:
+def _note_extras(
+    nodes: Sequence[Node], index: dict[Any, int], retained: list[tuple[int, int]]
+) -> bool:
     """Notes who retains a gradient; False where a hook hangs on a node."""
-    for number, node in enumerate(nodes):
+    for node in nodes:
         extra = node.extra
-        if extra is None:
-            continue
+        assert extra is not None
         if extra.pre_hooks or extra.post_hooks or any(extra.tensor_hooks.values()):
             return False
         for place, reference in extra.retained.items():
             if reference() is not None:
-                retained.append((number, place))
+                retained.append((index[node], place))
     return True
