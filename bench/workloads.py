@@ -57,9 +57,11 @@ class JNP:
 # --- (a) a chain of 200 elementwise operators on 64x64 -----------------------------------------
 
 
-def chain(lib: Any, x: Any, y: Any, half: Any = 0.5, one: Any = 1.0) -> Any:
-    """Twenty rounds of ten elementwise operators."""
-    for _ in range(20):
+def chain(
+    lib: Any, x: Any, y: Any, half: Any = 0.5, one: Any = 1.0, *, rounds: int = 20
+) -> Any:
+    """Rounds of ten elementwise operators."""
+    for _ in range(rounds):
         x = lib.mul(x, y)
         x = lib.tanh(x)
         x = lib.add(x, y)
@@ -70,6 +72,16 @@ def chain(lib: Any, x: Any, y: Any, half: Any = 0.5, one: Any = 1.0) -> Any:
         x = lib.relu(x)
         x = lib.add(x, one)
         x = lib.div(x, y)
+    return x
+
+
+def shuffled(lib: Any, x: Any, y: Any, count: int) -> Any:
+    """So many elementwise operators, in an order that does not repeat."""
+    for choice in np.random.default_rng(0).integers(0, 6, count).tolist():
+        if choice < 3:
+            x = (lib.tanh, lib.sigmoid, lib.sin)[choice](x)
+        else:
+            x = (lib.mul, lib.add, lib.sub)[choice - 3](x, y)
     return x
 
 
