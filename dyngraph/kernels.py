@@ -249,6 +249,7 @@ class BackwardPlan(ABC):
         except KeyError:
             made = self.make(targets, absent)
             made.__name__ = made.__qualname__ = self.kernel.spec.node_name
+            made.plan, made.targets = self, targets
             self._functions[targets, absent] = made
             return made
 

@@ -52,8 +52,9 @@ READING_ORDER = """
     ops.segments ops.recurrent ops.low_rank ops.native_losses ops.native_layers ops
     backward methods
     numpy linalg fft special masked signal autograd
-    compiled.fusion compiled.program compiled.pieces compiled.report compiled.compilation
-    compiled.schedule compiled.recording compiled.walk compiled.backward compiled.toggle compiled
+    compiled.fusion compiled.report compiled.program compiled.pieces compiled.compilation
+    compiled.difference compiled.schedule compiled.recording compiled.walk compiled.backward
+    compiled.toggle compiled.overview compiled
     library func utils
     nn optim interop viz sharding
     generated dyngraph demo

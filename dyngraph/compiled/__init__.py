@@ -1,5 +1,21 @@
-"""The compiled backward: see `compiled_autograd`."""
+"""The compiled backward: see `compiled_autograd`. Its reports: what it did, and why."""
 
+from dyngraph.compiled.compilation import wait_for_compilations
+from dyngraph.compiled.overview import clear, programs, stats
+from dyngraph.compiled.program import Program
+from dyngraph.compiled.report import Explanation, Stats, explain, reset
 from dyngraph.compiled.toggle import compiled_autograd, is_enabled
 
-__all__ = ["compiled_autograd", "is_enabled"]
+__all__ = [
+    "Explanation",
+    "Program",
+    "Stats",
+    "clear",
+    "compiled_autograd",
+    "explain",
+    "is_enabled",
+    "programs",
+    "reset",
+    "stats",
+    "wait_for_compilations",
+]

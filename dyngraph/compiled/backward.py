@@ -58,7 +58,6 @@ def run_compiled(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any
         if route is not None and _follow(route, found, task):
             report.note_hit()
             return
-        report.note_miss(found)
     recorded = RecordedValues(how)
     task.values = recorded
     try:
@@ -144,3 +143,8 @@ def _follow(route: Route, found: Walk, task: GraphTask) -> bool:
         for node in found.running:
             node.release()
     return True
+
+
+def clear() -> None:
+    """Forgets how the structures seen so far ran."""
+    _routes.clear()

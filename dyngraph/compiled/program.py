@@ -6,6 +6,7 @@ array of the user's.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import OrderedDict
@@ -238,6 +239,11 @@ class Cache:
                 self._drop(next(iter(self._made)))
                 self.evictions += 1
             return found
+
+    def latest(self, count: int) -> list[Any]:
+        """What was used last, at most `count` things, the last one first."""
+        with self._lock:
+            return list(itertools.islice(reversed(self._made.values()), count))
 
     def forget(self, key: Hashable) -> None:
         """Takes out what is there, if anything is."""

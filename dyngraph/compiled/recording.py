@@ -20,7 +20,7 @@ import jax
 
 from dyngraph.compiled import report
 from dyngraph.compiled.program import Aval, Call, run_call
-from dyngraph.compiled.schedule import Schedule, find_schedule
+from dyngraph.compiled.schedule import Schedule, find_schedule, forget
 from dyngraph.graph.node import Node
 from dyngraph.graph.packing import PackedValues
 from dyngraph.kernels import weak_type
@@ -251,7 +251,7 @@ class Settled:
         segment = self.segment
         recorder = RecordedValues(self.how)
         recorder.segment = segment
-        for leaf, value, _ in segment.accumulated:
+        for place, (leaf, value, at) in enumerate(segment.accumulated):
             grad = leaf.need_meta().grad
             if (
                 self.how is not ARRAYS
@@ -263,6 +263,7 @@ class Settled:
                 self.accumulated.append((leaf, value))
             else:
                 self.totals.append((leaf, recorder.total([grad._cell.array, value])))
+                segment.accumulated[place] = leaf, value.number, at  # lets go of the Symbol
 
     def _run_calls(self) -> None:
         segment = self.segment
@@ -271,12 +272,17 @@ class Settled:
         alive = [symbol for ref in segment.symbols if (symbol := ref()) is not None]
         inputs = [_aval_of(value) for value in segment.given]
         outputs = [symbol.number for symbol in alive]
-        schedule = find_schedule(segment.calls, inputs, segment.avals, outputs)
+        sums = len(self.totals)
+        schedule = find_schedule(segment.calls, inputs, segment.avals, outputs, sums)
         schedule.note_sighting()
-        if self.how is ARRAYS:
-            results = schedule.run(segment.given)
-        else:
-            results = schedule.run_recorded(segment.given, segment.recorded)
+        try:
+            if self.how is ARRAYS:
+                results = schedule.run(segment.given)
+            else:
+                results = schedule.run_recorded(segment.given, segment.recorded)
+        except Exception:
+            forget(schedule)
+            raise
         for symbol, result in zip(alive, results, strict=True):
             symbol.value = result
         self.schedule = schedule
@@ -303,9 +309,9 @@ class Settled:
                 symbol.value = values[symbol.number]
         if failure is None:  # only together do they fail
             return
-        before = [(leaf, value) for leaf, value, at in segment.accumulated if at <= done]
-        for leaf, value in before:
-            self.how.accumulate(leaf, _known(value))
+        for leaf, value, at in segment.accumulated:
+            if at <= done:
+                self.how.accumulate(leaf, values[value] if type(value) is int else _known(value))
         for node, at in segment.released:
             if at <= done:
                 node.release()

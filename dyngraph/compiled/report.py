@@ -1,38 +1,181 @@
-"""What the compiled backward did, and why: counts, misses, Python steps."""
+"""What the compiled backward did, and why: counts, the last events in words, the log."""
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+import os
+import threading
+import warnings
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dyngraph.graph.node import Node
+
+if TYPE_CHECKING:
+    from dyngraph.compiled.program import Program
+
+logger = logging.getLogger("dyngraph.compiled")
+if "compiled" in os.environ.get("DYNGRAPH_LOGS", "").replace(" ", "").split(","):
+    logger.addHandler(logging.StreamHandler())
+    logger.setLevel(logging.DEBUG)
+
+KEPT_EVENTS = 200
+CHURN_WINDOW = 64
+CHURN_MISSES = 48
+"""How many of the last `CHURN_WINDOW` sequences must be new, and not compiled, for a warning."""
 
 
-class Statistics:
-    hits = misses = python_steps = compilations = 0
-    seconds = 0.0
+class Stats(NamedTuple):
+    """Counts since the process began, or since `reset`.
+
+    `hits` and `misses` count sequences of kernels that were known, or new; `segments` the calls of
+    compiled programs, `python_steps` the places at which Python had to run between them, `eager`
+    the backwards that were not compiled at all. `compilations` took `compile_seconds` together;
+    `programs` are kept now, `evictions` had to go.
+    """
+
+    hits: int
+    misses: int
+    segments: int
+    python_steps: int
+    eager: int
+    compilations: int
+    compile_seconds: float
+    programs: int
+    evictions: int
 
 
-S = Statistics()
+class Explanation(tuple[str, ...]):
+    """Events in words, oldest first; printed one a line."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(self) if self else "The compiled backward has not run yet."
+
+    __repr__ = __str__
 
 
-def note_python_step(what: str, node: Any) -> None:
-    S.python_steps += 1
+class _Counts:
+    def __init__(self) -> None:
+        self.hits = self.misses = self.segments = self.python_steps = self.eager = 0
+        self.compilations = 0
+        self.compile_seconds = 0.0
 
 
-def note_compilation(program: Any) -> None:
-    S.compilations += 1
-    S.seconds += program.seconds
+_lock = threading.Lock()
+_counts = _Counts()
+_events: deque[tuple[str, int]] = deque(maxlen=KEPT_EVENTS)
+_last_lookups: deque[bool] = deque(maxlen=CHURN_WINDOW)
+_has_warned = False
 
 
-def note_failure(program: Any, error: Any) -> None:
-    pass
+def counts() -> _Counts:
+    """The counts as they are now."""
+    return _counts
 
 
-def note_hit():
-    S.hits += 1
+def reset() -> None:
+    """Sets the counts to 0 and forgets the events; what is compiled stays."""
+    global _counts, _has_warned
+    with _lock:
+        _counts, _has_warned = _Counts(), False
+        _events.clear()
+        _last_lookups.clear()
 
 
-def note_miss(walk):
-    S.misses += 1
+def explain() -> Explanation:
+    """The last events of the compiled backward in words: what was new and in what it differs from
+    what was known, where Python runs between compiled parts, what was compiled and how long it
+    took.
+
+    >>> x = dg.tensor([2.0], requires_grad=True)
+    >>> dg.compiled.reset()
+    >>> with dg.compiled_autograd():
+    ...     (x * x).backward()
+    ...     x.exp().backward()
+    >>> print(dg.compiled.explain()[1])
+    new: 2 calls; call 0 was MulBackward0, is ExpBackward0
+    """
+    with _lock:
+        return Explanation(
+            [text if times == 1 else f"{text} ({times} times)" for text, times in _events]
+        )
 
 
-def note_eager(why):
-    pass
+def _note(text: str) -> None:
+    """Adds an event; one that came just before is counted."""
+    logger.debug(text)
+    for place, (known, times) in enumerate(_events):
+        if known == text:
+            del _events[place]
+            _events.append((text, times + 1))
+            return
+    _events.append((text, 1))
+
+
+def note_hit() -> None:
+    """A sequence was known."""
+    with _lock:
+        _counts.hits += 1
+        _last_lookups.append(False)
+
+
+def note_miss(difference: str, *, is_compiled: bool) -> None:
+    """A sequence was new; `is_compiled` if all its pieces were known and compiled."""
+    global _has_warned
+    with _lock:
+        _counts.misses += 1
+        _note(f"new: {difference}")
+        _last_lookups.append(not is_compiled)
+        churns = not _has_warned and sum(_last_lookups) >= CHURN_MISSES
+        _has_warned = _has_warned or churns
+    if churns:
+        warnings.warn(
+            f"{CHURN_MISSES} of the last {len(_last_lookups)} backwards had a structure that was "
+            f"not seen before, and ran kernel by kernel. The last one: {difference}. Make what "
+            "changes a tensor's value instead of a shape or a Python number that shapes the graph, "
+            "pad to few lengths, or leave compiled_autograd() for these steps; "
+            "dyngraph.compiled.explain() lists the differences.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def note_segment() -> None:
+    """A compiled program was called."""
+    _counts.segments += 1
+
+
+def note_python_step(what: str, node: Node) -> None:
+    """Python runs between two sequences."""
+    with _lock:
+        _counts.python_steps += 1
+        _note(f"split: {what} of {node.name()} is Python, which runs every time")
+
+
+def note_eager(why: str) -> None:
+    """A backward ran as it does without the mode."""
+    with _lock:
+        _counts.eager += 1
+        _note(f"not compiled: {why}")
+
+
+def note_compilation(program: Program) -> None:
+    """A Program was compiled."""
+    with _lock:
+        _counts.compilations += 1
+        _counts.compile_seconds += program.seconds
+        fused = "without XLA's fusion, " if program.options else ""
+        _note(f"compiled: {len(program)} calls, {fused}{program.seconds:.2f} s")
+
+
+def note_failure(program: Program, error: BaseException) -> None:
+    """A Program could not be compiled."""
+    with _lock:
+        _note(f"failed: {len(program)} calls: {type(error).__name__}: {str(error).splitlines()[0]}")
+
+
+def shown(value: Any) -> str:
+    """Shape and dtype in short."""
+    return f"{value.dtype.name}[{','.join(map(str, value.shape))}]"

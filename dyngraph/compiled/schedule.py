@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
+from dyngraph.compiled import report
 from dyngraph.compiled.compilation import compile_now
+from dyngraph.compiled.difference import difference
 from dyngraph.compiled.pieces import Piece, avals_of, cut
 from dyngraph.compiled.program import Aval, Cache, Call, Program, run_calls
 from dyngraph.configuration import config
@@ -42,10 +44,22 @@ class Schedule:
     """A straight-line sequence of calls with what goes out of it. Equal ones are one, as Programs
     are.
 
-    `inputs` and `made` are shapes and dtypes of what comes from outside and of what is made.
+    `inputs` and `made` are shapes and dtypes of what comes from outside and of what is made; the
+    last `sums` calls add to `.grad`s that were there.
     """
 
-    __slots__ = ("__weakref__", "calls", "inputs", "made", "outputs", "sightings", "steps", "whole")
+    __slots__ = (
+        "__weakref__",
+        "calls",
+        "inputs",
+        "key",
+        "made",
+        "outputs",
+        "sightings",
+        "steps",
+        "sums",
+        "whole",
+    )
 
     def __init__(
         self,
@@ -53,11 +67,14 @@ class Schedule:
         inputs: tuple[Aval, ...],
         made: tuple[Aval, ...],
         outputs: tuple[int, ...],
+        sums: int,
     ) -> None:
         self.calls = calls
         self.inputs = inputs
         self.made = made
         self.outputs = outputs
+        self.key: Hashable = (calls, inputs, outputs)
+        self.sums = sums
         self.sightings = 0
         self.steps = self._steps(cut(calls, outputs))
         self.whole: Step | None = self.steps[0] if len(self.steps) == 1 else None
@@ -92,10 +109,9 @@ class Schedule:
         whole = self.whole
         if whole is not None and (whole.program.is_compiled or len(self.steps) > 1):
             given = [arrays[~i] for i in whole.inputs]
-            if whole.program.is_compiled:
-                return whole.program(*given)
-            if compile_now(whole.program, given):
-                return whole.program(*given)
+            made = _run_compiled(whole.program, given)
+            if made is not None:
+                return made
         values: dict[int, Any] = {}
         for program, inputs, outputs, done in self.steps:
             given = [values[i] if i >= 0 else arrays[~i] for i in inputs]
@@ -131,19 +147,60 @@ class Schedule:
 
 
 def _run_piece(program: Program, given: Sequence[Any]) -> list[Any]:
-    if program.is_compiled:
-        return program(*given)
-    if program.sightings >= config.compile_after and compile_now(program, given):
-        return program(*given)
-    return program.function(*given)
+    """A piece compiled, if it is due, or kernel by kernel."""
+    made = None
+    if program.is_compiled or program.sightings >= config.compile_after:
+        made = _run_compiled(program, given)
+    return program.function(*given) if made is None else made
+
+
+def _run_compiled(program: Program, given: Sequence[Any]) -> list[Any] | None:
+    """What a Program makes; None where it is being compiled in the background."""
+    made = program(*given) if program.is_compiled else compile_now(program, given)
+    if made is not None:
+        report.note_segment()
+    return made
 
 
 def find_schedule(
-    calls: Sequence[Call], inputs: Sequence[Aval], made: Sequence[Aval], outputs: Sequence[int]
+    calls: Sequence[Call],
+    inputs: Sequence[Aval],
+    made: Sequence[Aval],
+    outputs: Sequence[int],
+    sums: int,
 ) -> Schedule:
     """The one Schedule of this structure."""
-    key: Hashable = (tuple(calls), tuple(inputs), tuple(outputs))
+    key = tuple(calls), tuple(inputs), tuple(outputs)
     found = _schedules.find(key)
-    if found is None:
-        found = _schedules.keep(key, Schedule(*key[:2], tuple(made), key[2]))
-    return found
+    if found is not None:
+        report.note_hit()
+        return found
+    schedule = Schedule(key[0], key[1], tuple(made), key[2], sums)
+    known = all(step.program.is_compiled for step in schedule.steps)
+    report.note_miss(difference(schedule, _schedules.latest(8)), is_compiled=known)
+    return _schedules.keep(key, schedule)
+
+
+def forget(schedule: Schedule) -> None:
+    """Takes out a Schedule that failed, and its Programs that are not compiled."""
+    _schedules.forget(schedule.key)
+    for program in schedule.programs():
+        if not program.is_compiled:
+            _programs.forget(program.key)
+
+
+def clear() -> None:
+    """Forgets every Schedule and Program."""
+    _schedules.clear()
+    _programs.clear()
+    _recent.clear()
+
+
+def kept() -> list[Program]:
+    """The Programs that are kept, the one used last at the end."""
+    return list(_programs.latest(len(_programs)))[::-1]
+
+
+def evictions() -> int:
+    """How many Programs had to go."""
+    return _programs.evictions
