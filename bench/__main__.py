@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 
 import dyngraph as dg
-from bench import compiled, programs, workloads
+from bench import compiled, lengths, programs, workloads
 from bench.cold import measure
 from bench.programs import Program, ready, torch
 from bench.timing import Candidates, compare, show
+
 
 def forward() -> Candidates:
     """(a), (d): 200 elementwise operators, by each way of calling them."""
@@ -240,9 +241,11 @@ SECTIONS: dict[str, tuple[Callable[[], Candidates], int]] = {
 }
 
 
-COMPILED: dict[str, Callable[..., dict[str, Any]]] = {
-    compiled.BACKWARDS_TITLE: compiled.show_backwards,
-    compiled.WALKS_TITLE: compiled.show_walks,
+COMPILED: dict[str, Callable[[float], dict[str, Any]]] = {
+    lengths.WALKS_TITLE: lengths.show_walks,
+    lengths.FIRST_TITLE: lengths.show_first,
+    lengths.UNROLLED_TITLE: lengths.show_unrolled,
+    lengths.NAMES_TITLE: lengths.show_names,
 }
 
 COLD = {
@@ -288,9 +291,15 @@ def main() -> None:
             figures = compare(make(), rounds=max(3, int(rounds * options.rounds)))
             show(title, figures)
             written[title] = [f._asdict() for f in figures]
+    for name, workload in compiled.BACKWARDS.items():
+        title = f"{compiled.TITLE}: {name}"
+        if options.only in title:
+            written[title] = compiled.show_backward(
+                title, workload, options.rounds, slow=options.slow
+            )
     for title, show_section in COMPILED.items():
         if options.only in title:
-            written[title] = show_section(options.rounds, slow=options.slow)
+            written[title] = show_section(options.rounds)
     if options.only in COLD_TITLE:
         written[COLD_TITLE] = show_cold()
     if options.json:

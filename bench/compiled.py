@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -15,10 +14,6 @@ import dyngraph as dg
 from bench import programs, workloads
 from bench.programs import Program, ready, torch
 from bench.timing import Bound, Candidates, ratio, show, show_bounds, take_turns
-from dyngraph.compiled import report
-from dyngraph.compiled.walk import walk
-from dyngraph.graph.engine import GraphTask
-from dyngraph.values import ARRAYS
 
 NEVER = 10**9
 WITHOUT_FUSION = {"xla_disable_hlo_passes": "fusion"}
@@ -35,18 +30,6 @@ def settings(**values: Any) -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(dg.config, name, value)
-
-
-class Compiled(NamedTuple):
-    """How many programs were compiled so far, and the seconds that it took."""
-
-    count: int
-    seconds: float
-
-
-def compiled_so_far() -> Compiled:
-    """What the report says."""
-    return Compiled(report.S.compilations, report.S.seconds)
 
 
 def backward_of(loss: Any, leaves: list[Any]) -> Callable[[], None]:
@@ -68,6 +51,7 @@ def compiled(run: Callable[[], None]) -> Callable[[], None]:
 
 # --- the backward alone -----------------------------------------------------------------------
 
+TITLE = "(j) backward alone, its graph kept"
 EAGER, PIECES, WHOLE, FLOOR, TORCH = "eager", "in pieces", "whole", "jitted vjp", "torch eager"
 
 
@@ -157,55 +141,12 @@ BACKWARDS = {
 }
 
 
-def show_backwards(rounds: float, *, slow: bool) -> dict[str, Any]:
-    """The backward alone of each workload."""
-    written = {}
-    for name, (make, floor, usual, bounds) in BACKWARDS.items():
-        candidates = backward_alone(make(), floor, slow=slow)
-        with settings(compile_whole_after=NEVER):
-            times = take_turns(candidates, rounds=max(3, int(usual * rounds)))
-        figures = [ratio(candidate, EAGER, times) for candidate in times]
-        show(f"{BACKWARDS_TITLE}: {name}", figures)
-        written[name] = [f._asdict() for f in figures + show_bounds(bounds, times)]
-    return written
-
-
-BACKWARDS_TITLE = "(j) backward alone, its graph kept"
-
-
-# --- the key walk ---------------------------------------------------------------------------------
-
-WALKS = {
-    "chain of 200 operators": programs.chain,
-    "chain of 2,000 operators": lambda: programs.chain(200),
-    "chain of 10,000 operators": lambda: programs.chain(1000),
-    "LSTM cell, T=64": programs.lstm,
-    "mixture of experts": programs.moe,
-    "GPT": programs.gpt,
-}
-MICROSECONDS_A_NODE = 2.0
-
-
-def show_walks(rounds: float, *, slow: bool) -> dict[str, Any]:
-    """The key walk with the gathering of the arrays, a node."""
-    print(f"\n{WALKS_TITLE}\n{'':32}{'nodes':>9}{'us/node':>9}   middle half")
-    written = {}
-    for name, make in WALKS.items():
-        run, arrays = make()
-        loss = run(dg, [dg.tensor(a, requires_grad=True) for a in arrays])
-        edges, ones = [(loss.grad_fn, 0)], [jnp.ones(())]
-
-        def once(edges: Any = edges, ones: Any = ones) -> Any:
-            return walk(GraphTask(ARRAYS, keep_graph=True), edges, ones)
-
-        nodes = len(once().nodes)
-        times = take_turns({name: once}, rounds=max(4, int(50 * rounds)))[name]
-        low, middle, high = statistics.quantiles([1e6 * t / nodes for t in times], n=4)
-        said = "met" if middle <= MICROSECONDS_A_NODE else "MISSED"
-        print(f"{name:32}{nodes:9}{middle:9.2f}   {low:.2f} - {high:.2f}", end="")
-        print(f"   at most {MICROSECONDS_A_NODE:.0f}: {said}")
-        written[name] = [nodes, low, middle, high]
-    return written
-
-
-WALKS_TITLE = "(k) the key walk and the gathering of arrays"
+def show_backward(title: str, workload: Workload, rounds: float, *, slow: bool) -> list[Any]:
+    """The backward alone of one workload, and its bounds."""
+    make, floor, usual, bounds = workload
+    candidates = backward_alone(make(), floor, slow=slow)
+    with settings(compile_whole_after=NEVER):
+        times = take_turns(candidates, rounds=max(3, int(usual * rounds)))
+    figures = [ratio(candidate, EAGER, times) for candidate in times]
+    show(title, figures)
+    return [f._asdict() for f in figures + show_bounds(bounds, times)]

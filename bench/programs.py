@@ -70,9 +70,7 @@ def lstm(steps: int = 64) -> Program:
     inputs, *weights = workloads.lstm_arrays(steps)
     given = {lib: [constant(lib, x) for x in inputs] for lib in libraries()}
     zeros = {lib: constant(lib, 0 * inputs[0]) for lib in libraries()}
-    return Program(
-        lambda lib, values: workloads.lstm(lib, given[lib], zeros[lib], values), weights
-    )
+    return Program(lambda lib, values: workloads.lstm(lib, given[lib], zeros[lib], values), weights)
 
 
 def moe() -> Program:
