@@ -3,10 +3,12 @@ results."""
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from dyngraph import devices, dtypes
@@ -253,7 +255,8 @@ def _start(
                 "grad can be implicitly created only for real scalar outputs but got "
                 f"{dtype}. Pass the gradient, or take a real function of it such as abs()."
             )
-        return new_tensor(Storage(put(jnp.ones(shape, dtype.dtype), place)))
+        one = jnp.ones(shape, dtype.dtype) if place is None else _one(shape, dtype.dtype, place)
+        return new_tensor(Storage(one))
     if not isinstance(gradient, Tensor):
         raise TypeError(
             f"gradients can be either Tensors or None, but got {type(gradient).__name__} at "
@@ -289,6 +292,13 @@ def _start(
     if put(array, place) is not array:
         gradient = gradient.to(devices.of(put(array, place)))
     return gradient
+
+
+@functools.lru_cache(64)
+def _one(shape: tuple[int, ...], dtype: Any, place: Any) -> Any:
+    """The number 1 at a place, made once."""
+    with jax.ensure_compile_time_eval():  # it is kept, so it must be no tracer
+        return put(jnp.ones(shape, dtype), place)
 
 
 def _capture_edge(wanted: Any, position: int) -> Edge:

@@ -212,3 +212,15 @@ class UnusedInputError(RuntimeError):
 
 class LinAlgError(RuntimeError):
     """The values of a matrix do not allow the computation: singular, or not positive-definite."""
+
+
+class TraceableError(TypeError):
+    """A hook or a Function that is marked traceable looked at a value."""
+
+    def __init__(self, name: str, file: str, line: int) -> None:
+        super().__init__(
+            f"{name!r} is marked traceable, but needs the value of a gradient, at {file}:{line}: "
+            "expected operators on tensors alone, since it is traced, not called. Take the mark "
+            "away, then it runs as Python between two compiled parts; or choose by dg.where(...) "
+            "instead of `if`, and print from a hook without the mark."
+        )

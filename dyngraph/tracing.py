@@ -24,6 +24,13 @@ class LiveFunction(NamedTuple):
     live: tuple[bool, ...]
 
 
+def without_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same with its constants as arguments, before the others."""
+    jaxpr = closed.jaxpr
+    inputs = [*jaxpr.constvars, *jaxpr.invars]
+    return ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs, debug_info=None), [])
+
+
 def trace_live(function: Callable[..., Any], arguments: Sequence[Any]) -> LiveFunction:
     """Traces `function(*arguments)`, which returns a flat list, and drops its dead arguments.
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from dyngraph import batches, dtypes, modes
 from dyngraph.dispatch import write_dispatcher
-from dyngraph.graph.node import Node, Values
+from dyngraph.graph.node import Node, PythonCall, Values
 from dyngraph.kernels import BackwardPlan, OperatorSpec, Target, same
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Storage
@@ -50,6 +50,9 @@ class Immediate:
 
     def settle(self, what: str, node: Any) -> None:
         pass
+
+    def call(self, call: PythonCall, grads: list[Any]) -> list[Any]:
+        return call.run(grads, self, call.inputs)
 
     def release(self, node: Node) -> None:
         node.release()

@@ -23,7 +23,7 @@ READING_ORDER = """
     errors configuration tracing modes dtypes devices storage viewing kernels mapped_plan printing
     tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
-    graph.accumulate graph.entry graph.passing graph.engine graph
+    graph.calling graph.accumulate graph.entry graph.passing graph.engine graph
     described ways_out tensor random
     operator_node dispatch_source forward observed dispatch values lifting
     views writing
@@ -53,8 +53,8 @@ READING_ORDER = """
     backward methods
     numpy linalg fft special masked signal autograd
     compiled.fusion compiled.report compiled.program compiled.pieces compiled.compilation
-    compiled.difference compiled.schedule compiled.recording compiled.walk compiled.backward
-    compiled.toggle compiled.overview compiled
+    compiled.difference compiled.schedule compiled.traced compiled.recording compiled.walk
+    compiled.backward compiled.toggle compiled.overview compiled
     library func utils
     nn optim interop viz sharding
     generated dyngraph demo

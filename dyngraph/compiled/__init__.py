@@ -5,6 +5,7 @@ from dyngraph.compiled.overview import clear, programs, stats
 from dyngraph.compiled.program import Program
 from dyngraph.compiled.report import Explanation, Stats, explain, reset
 from dyngraph.compiled.toggle import compiled_autograd, is_enabled
+from dyngraph.compiled.traced import is_traceable, traceable
 
 __all__ = [
     "Explanation",
@@ -14,8 +15,10 @@ __all__ = [
     "compiled_autograd",
     "explain",
     "is_enabled",
+    "is_traceable",
     "programs",
     "reset",
     "stats",
+    "traceable",
     "wait_for_compilations",
 ]

@@ -15,7 +15,9 @@ def difference(new: Schedule, known: Iterable[Schedule]) -> str:
     """What is different in `new` from the nearest of those that are known."""
     count = f"{len(new.calls)} calls"
     nearest = max(known, key=lambda old: _alike(new, old), default=None)
-    return f"{count}, the first of their kind" if nearest is None else f"{count}; {_why(new, nearest)}"
+    if nearest is None:
+        return f"{count}, the first of their kind"
+    return f"{count}; {_why(new, nearest)}"
 
 
 def _alike(new: Schedule, old: Schedule) -> int:
@@ -102,4 +104,3 @@ def _readers(schedule: Schedule, number: int) -> str:
 def name(kernel: Any) -> str:
     """What a kernel is called."""
     return kernel.__name__
-

@@ -10,6 +10,7 @@ other lengths need few other pieces. What repeats nowhere is cut into pieces of 
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
@@ -131,7 +132,7 @@ def cut(
         last_use[number] = len(calls)
     pieces = []
     number = 0
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in itertools.pairwise(cuts):
         first, inputs = number, {}
         made = []
         for call in calls[start:end]:

@@ -21,7 +21,8 @@ import jax
 from dyngraph.compiled import report
 from dyngraph.compiled.program import Aval, Call, run_call
 from dyngraph.compiled.schedule import Schedule, find_schedule, forget
-from dyngraph.graph.node import Node
+from dyngraph.compiled.traced import is_traceable, trace
+from dyngraph.graph.node import Node, PythonCall
 from dyngraph.graph.packing import PackedValues
 from dyngraph.kernels import weak_type
 from dyngraph.operator_node import OperatorNode
@@ -163,6 +164,16 @@ class RecordedValues:
                 self.segment.devices = devices
 
     # --- what needs values --------------------------------------------------------------------
+
+    def call(self, call: PythonCall, grads: list[Any]) -> list[Any]:
+        if not (self.how is ARRAYS and is_traceable(call.function)):
+            self.settle(call.what, call.node)
+            grads = [self.value_of(g) for g in grads]
+            return call.run(grads, self.how, call.inputs)
+        avals = [None if g is None else _aval_of(g) for g in grads]
+        kernel, consts, made = trace(call, avals, [_aval_of(a) for a in call.inputs])
+        given = [*consts, *call.inputs, *(g for g in grads if g is not None)]
+        return self.note(kernel, given, made, call.node)
 
     def settle(self, what: str, node: Any) -> None:
         segment, self.segment = self.segment, Segment()

@@ -109,7 +109,7 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
         tuple([index[node] for current in operators for node, _ in current.edges]),
         tuple([number for current in operators for _, number in current.edges]),
         tuple([places[i] for i in ids]),
-        tuple([None if a is None else jax.typeof(a) for a in arrays]),
+        _types(arrays),
         tuple([(index[node], number) for node, number in edges]),
         tuple([grad is not None for grad in grads]),
         tuple([(index.get(node, -2), number) for node, number in task.asked]),
@@ -127,6 +127,14 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
         ),
     )
     return Walk(key, nodes, running, arrays, leaves, grads, retained)
+
+
+def _types(arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Shape, dtype and weak type of each array; None for None."""
+    try:
+        return tuple([array.aval for array in arrays])
+    except AttributeError:  # one is None, or numpy's
+        return tuple([None if array is None else jax.typeof(array) for array in arrays])
 
 
 def _restrict(nodes: list[Any], task: GraphTask) -> tuple[list[Any], list[Any], Sequence[Any]]:

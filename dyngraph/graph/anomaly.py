@@ -38,7 +38,7 @@ def set_enabled(enabled: bool, checks: Sequence[str]) -> None:
 def remember_origin(node: Node) -> None:
     """Keeps in `node.metadata` the user's frames that lead here, and the node whose backward made
     this one, if one did."""
-    frames = [f for f in traceback.walk_stack(sys._getframe(1)) if not _is_ours(f[0])]
+    frames = [f for f in traceback.walk_stack(sys._getframe(1)) if not is_ours(f[0])]
     summary = traceback.StackSummary.extract(iter(reversed(frames)))
     node.metadata["traceback_"] = summary.format()
     node.metadata["origin_"] = (summary[-1].filename, summary[-1].lineno) if summary else None
@@ -47,14 +47,14 @@ def remember_origin(node: Node) -> None:
         node.metadata["parent_"] = parent
 
 
-def _is_ours(frame: Any) -> bool:
+def is_ours(frame: Any) -> bool:
     name = frame.f_globals.get("__name__", "")
     return name == "dyngraph" or name.startswith("dyngraph.")
 
 
 def user_frame(frame: Any) -> Any:
     """The innermost frame, from `frame` outwards, that is not this package's."""
-    while frame.f_back is not None and _is_ours(frame):
+    while frame.f_back is not None and is_ours(frame):
         frame = frame.f_back
     return frame
 
@@ -117,7 +117,7 @@ def run_watched(
 def _frames_of_ours() -> int:
     """From the caller outwards, the number of the first frame that is not this package's."""
     frames = enumerate(traceback.walk_stack(sys._getframe(1)), 1)
-    return next((number for number, (frame, _) in frames if not _is_ours(frame)), 1)
+    return next((number for number, (frame, _) in frames if not is_ours(frame)), 1)
 
 
 def _report(

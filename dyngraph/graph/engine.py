@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,8 @@ from typing import Any
 
 from dyngraph import modes
 from dyngraph.graph import anomaly, packing
-from dyngraph.graph.node import Edge, Extra, Node, Values
+from dyngraph.graph.calling import call_post_hook, call_pre_hook, call_tensor_hook
+from dyngraph.graph.node import Edge, Extra, Node, PythonCall, Values
 
 MAX_NESTING = 25
 """How many backward calls nest on one Python stack before the next one gets a stack of its own."""
@@ -208,7 +210,7 @@ class GraphTask:
         """Runs a node and what hangs on it; `grads` are afterwards what the hooks made of them."""
         extra = node.extra
         if extra is not None:
-            grads = self.run_tensor_hooks(node, extra, grads)
+            self.run_tensor_hooks(node, extra, grads)
             grads[:] = self.run_pre_hooks(node, extra, grads)
         results = node.apply(list(grads), self.values)
         if extra is not None and extra.post_hooks:
@@ -252,14 +254,11 @@ class GraphTask:
     def run_tensor_hooks(self, node: Node, extra: Extra, grads: list[Any]) -> list[Any]:
         """Runs the hooks of the tensors that the node made, then sets retained gradients."""
         values = self.values
-        if extra.tensor_hooks:
-            values.settle("a tensor hook", node)
         for output_nr, hooks in list(extra.tensor_hooks.items()):
             for hook in list(hooks.values()):
-                value = grads[output_nr]
-                answer = hook(None if value is None else values.wrap(value))
-                if answer is not None:
-                    grads[output_nr] = self._checked(answer, value, hook)
+                run = functools.partial(call_tensor_hook, hook, output_nr)
+                call = PythonCall(hook, "a tensor hook", node, run, output_nr)
+                grads[:] = values.call(call, grads)
         for output_nr, tensor_ref in list(extra.retained.items()):
             tensor = tensor_ref()
             if tensor is not None and grads[output_nr] is not None:
@@ -268,13 +267,9 @@ class GraphTask:
 
     def run_pre_hooks(self, node: Node, extra: Extra, grads: list[Any]) -> list[Any]:
         """Runs the node's own pre-hooks."""
-        if not extra.pre_hooks:
-            return grads
-        self.values.settle("a pre-hook", node)
-        for hook in list(extra.pre_hooks.values()):
-            answer = hook(self._wrap_all(grads))
-            if answer is not None:
-                grads = self._replace(answer, grads, hook)
+        for hook in list(extra.pre_hooks.values()) if extra.pre_hooks else ():
+            run = functools.partial(call_pre_hook, hook)
+            grads = self.values.call(PythonCall(hook, "a pre-hook", node, run), grads)
         return grads
 
     def run_post_hooks(
@@ -282,41 +277,12 @@ class GraphTask:
     ) -> Sequence[Any]:
         """Runs the node's hooks on what it made of its gradients."""
         assert extra.post_hooks is not None
-        self.values.settle("a hook", node)
         for hook in list(extra.post_hooks.values()):
-            answer = hook(self._wrap_all(results), self._wrap_all(grads))
-            if answer is not None:
-                results = self._replace(answer, results, hook)
+            count = len(results)
+            run = functools.partial(call_post_hook, hook, count)
+            call = PythonCall(hook, "a hook", node, run, count)
+            results = self.values.call(call, [*results, *grads])
         return results
-
-    def _wrap_all(self, grads: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(None if g is None else self.values.wrap(g) for g in grads)
-
-    def _replace(self, answer: Any, grads: Sequence[Any], hook: Callable[..., Any]) -> list[Any]:
-        if not isinstance(answer, tuple):
-            raise TypeError(
-                f"expected tuple, but hook returned '{type(answer).__name__}' (in hook "
-                f"'{_name_of(hook)}'). Return one gradient for each that it was given, as a tuple."
-            )
-        if len(answer) != len(grads):
-            raise RuntimeError(
-                f"hook '{_name_of(hook)}' has returned an incorrect number of values "
-                f"(got {len(answer)}, but expected {len(grads)}). Return one for each gradient "
-                "it was given, None for one that has none."
-            )
-        return [
-            None if new is None else self._checked(new, old, hook)
-            for new, old in zip(answer, grads, strict=True)
-        ]
-
-    def _checked(self, answer: Any, value: Any, hook: Callable[..., Any]) -> Any:
-        """The value of what a hook returned in place of `value`."""
-        if value is None:
-            raise RuntimeError(
-                f"can't replace a None gradient with a non-None value (in hook '{_name_of(hook)}')."
-                " Return None where there is no gradient."
-            )
-        return self.values.unwrap(answer, value, _name_of(hook))
 
 
 default_runner: Runner = GraphTask.run
@@ -416,7 +382,3 @@ def queue_callback(callback: Callable[[], Any]) -> None:
             "this thread. Queue it from a hook or from a Function's backward."
         )
     _running.task.callbacks.append(callback)
-
-
-def _name_of(hook: Callable[..., Any]) -> str:
-    return getattr(hook, "__name__", None) or "<unknown>"

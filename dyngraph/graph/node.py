@@ -35,6 +35,21 @@ class InputMetadata(NamedTuple):
     is_cpp_nested_tensor: bool = False
 
 
+class PythonCall(NamedTuple):
+    """Python of the user's that backward runs: `function`, which is `what` of `node`.
+
+    `run(grads, values, inputs)` calls it and gives back gradients. It reads the arrays `inputs`,
+    and may depend on `key`; None where it depends on what can't be compared.
+    """
+
+    function: Any
+    what: str
+    node: Any
+    run: Callable[[list[Any], Any, Sequence[Any]], list[Any]]
+    key: Any = ()
+    inputs: Sequence[Any] = ()
+
+
 class Values(Protocol):
     """How the Engine handles gradients, whose kind it does not know: as arrays or as tensors."""
 
@@ -45,6 +60,10 @@ class Values(Protocol):
     def settle(self, what: str, node: Any) -> None:
         """Called before Python of the user's runs, `what` of `node`: what was put off until now
         must be done."""
+        ...
+
+    def call(self, call: PythonCall, grads: list[Any]) -> list[Any]:
+        """What Python of the user's makes of gradients."""
         ...
 
     def release(self, node: Any) -> None:
