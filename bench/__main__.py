@@ -15,7 +15,7 @@ import dyngraph as dg
 from bench import compiled, lengths, programs, workloads
 from bench.cold import measure
 from bench.programs import Program, ready, torch
-from bench.timing import Candidates, compare, show
+from bench.timing import Candidates, compare, keep_freed_memory, show
 
 
 def forward() -> Candidates:
@@ -278,6 +278,7 @@ def main() -> None:
     parser.add_argument("--slow", action="store_true", help="also what takes minutes to compile")
     parser.add_argument("--json", help="write the figures to this file too")
     options = parser.parse_args()
+    keep_freed_memory()
     jax.config.update("jax_cpu_enable_async_dispatch", options.async_dispatch == "on")
     if torch is not None:
         torch.set_num_threads(1)

@@ -7,6 +7,7 @@ the baseline's in the same round.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import statistics
 import time
@@ -26,6 +27,21 @@ class Figure(NamedTuple):
     ratio: float
     low: float
     high: float
+
+
+def keep_freed_memory() -> None:
+    """Has malloc keep what is freed, where it is glibc's.
+
+    It hands a freed block of megabytes back to the system or keeps it, as the blocks beside it
+    happen to lie. Where it does hand it back, the next array costs a page fault for every 4 KB,
+    which is more than the kernel that fills it: some processes measure that in one candidate, and
+    some in another.
+    """
+    trim_threshold, mmap_threshold = -1, -3
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(trim_threshold, 1 << 30)
+        mallopt(mmap_threshold, 1 << 25)  # the largest that it takes
 
 
 class Bound(NamedTuple):

@@ -25,7 +25,7 @@ from dyngraph.errors import InferenceTensorError
 from dyngraph.graph.node import NO_EDGE, creation_numbers
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
 from dyngraph.operator_node import OperatorNode, node_class
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, are_inference
 from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor
 
 MAX_KERNELS = 2048
@@ -36,12 +36,13 @@ MAX_SCALARS = 8192
 # --- inputs -----------------------------------------------------------------------------------
 
 _scalars: dict[Any, jax.Array] = {}
+_config = jax.config
 
 
 def lift(value: Any, where: str, parameter: str) -> Any:
     """The array of an input that is no Tensor: a Python number, a jax or numpy array."""
     try:
-        return _scalars[value, value.__class__, jax.config.jax_enable_x64]  # type: ignore[attr-defined]
+        return _scalars[value, value.__class__, _config.jax_enable_x64]  # type: ignore[attr-defined]
     except (KeyError, TypeError):
         pass
     if isinstance(value, (bool, int, float, complex)):
@@ -86,8 +87,14 @@ class Table(dict[tuple[Any, ...], Kernel]):
         self.spec = spec
         self.node_class = node_class(spec)
 
+    def __missing__(self, statics: tuple[Any, ...]) -> Kernel:
+        return self.find(statics)
+
     def find(self, statics: tuple[Any, ...]) -> Kernel:
-        """The kernel for `statics`, which may hold lists and tensors of one element."""
+        """The kernel for `statics`, which may hold lists and tensors of one element.
+
+        For statics without these the table's own `[]` is faster.
+        """
         frozen = tuple(freeze(s) for s in statics)
         try:
             kernel = self.get(frozen)
@@ -170,11 +177,24 @@ def _broadcast_error(tensors: Mapping[str, Tensor], message: str) -> RuntimeErro
     return RuntimeError(message)
 
 
-def check_inference(node: OperatorNode) -> None:
-    """Raises where `node` has saved an inference tensor."""
+COPIES = ("clone", "to_copy")
+"""Operators that make a normal tensor of an inference tensor, and are recorded all the same."""
+
+
+def is_recorded(node: OperatorNode, cells: Sequence[Storage | None]) -> bool:
+    """Whether a call with an inference tensor gets its `node`: not where all its tensors are such.
+
+    `cells` are those of the inputs, None for a number, which PyTorch makes a normal tensor of in
+    arithmetic; as one it counts unless an inference tensor was saved. Raises where one was saved
+    beside normal tensors.
+    """
     owners, versions = node.guards[::2], node.guards[1::2]
-    if any(o is not None and v is None for o, v in zip(owners, versions, strict=True)):
+    saves = any(o is not None and v is None for o, v in zip(owners, versions, strict=True))
+    if are_inference(cells):
+        return node.spec.name in COPIES or (None in cells and not saves)
+    if saves:
         raise InferenceTensorError(node.name())
+    return True
 
 
 # --- the dispatcher ---------------------------------------------------------------------------
@@ -268,9 +288,9 @@ _SCOPE: dict[str, Any] = {
     "Storage": Storage,
     "Tensor": Tensor,
     "attach": attach,
-    "check_inference": check_inference,
     "creation_numbers": creation_numbers,
     "get_flags": modes.get_flags,
+    "is_recorded": is_recorded,
     "leaf_edge": leaf_edge,
     "lift": lift,
     "new": object.__new__,

@@ -109,7 +109,7 @@ class DispatcherSource:
             lines = [
                 "    try:",
                 f"        kernel = table[{key}]",
-                "    except (KeyError, TypeError):",
+                "    except TypeError:",
                 f"        kernel = table.find({key})",
             ]
         if self.kept or self.spec.passes_on:
@@ -143,6 +143,7 @@ class DispatcherSource:
         needs_any = " or ".join(f"e{i} is not None" for i in self.places)
         if len(self.places) > 1:
             needs_any = f"({needs_any})"
+        normal = " and ".join(f"v{i} is not None" for i in range(len(self.inputs)))
         by_hand = all(n in self.spec.rules for n in self.spec.differentiable)
         lines = [
             f"    if flags == {modes.GRAD} and {needs_any}:",
@@ -160,19 +161,18 @@ class DispatcherSource:
             f"        node.edges = ({', '.join(f'n{i}' for i in self.places)},)",
             "        node.extra = None",
             *(self.save() if by_hand and len(self.places) <= MAX_BRANCHED else self.pick()),
-            f"        if {' or '.join(f'v{i} is None' for i in range(len(self.inputs)))}:",
-            "            check_inference(node)",
-            "        node.sequence_nr = next(creation_numbers)",
+            f"        if {normal} or is_recorded(node, ({self.all('c')},)):",
+            "            node.sequence_nr = next(creation_numbers)",
         ]
         if self.many:
-            lines.append("        node.outputs = attach(node, out, results)")
+            lines.append("            node.outputs = attach(node, out, results)")
         else:
             first = f"n{self.places[0]}"
             like = f"{first}[0].outputs[{first}[1]]"
             metadata = like if self.spec.elementwise else "(out.shape, out.dtype)"
             lines += [
-                f"        node.outputs = ({metadata},)",
-                "        result._edge = (node, 0)",
+                f"            node.outputs = ({metadata},)",
+                "            result._edge = (node, 0)",
             ]
         return "\n".join(lines)
 

@@ -25,7 +25,7 @@ from dyngraph import modes
 from dyngraph.dispatch_source import PARAMETERS
 from dyngraph.graph.node import Node
 from dyngraph.kernels import Kernel, OperatorSpec, RulePlan, is_differentiable
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, are_inference
 from dyngraph.tangents import are_carried, current_level, give_tangent, open_level, tangent_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.tracing import trace_live
@@ -77,7 +77,7 @@ def run_carrying(
     `places` carry.
     """
     carried = {}
-    if are_carried():
+    if are_carried() and not all(_is_inference(x) for x in inputs):
         found = {i: tangent_of(inputs[i]) for i in differentiable if isinstance(inputs[i], Tensor)}
         carried = {i: tangent for i, tangent in found.items() if tangent is not None}
     before = [_state(x) for x in inputs]
@@ -108,6 +108,10 @@ class State(NamedTuple):
     array: Any
     edge: Any
     tangent: Any
+
+
+def _is_inference(value: Any) -> bool:
+    return isinstance(value, Tensor) and are_inference([value._cell])
 
 
 def _state(value: Any) -> State | None:

@@ -400,7 +400,14 @@ def fit(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         stretched = tuple(
             i for i in range(grad.ndim) if i < extra or (shape[i - extra] == 1 != grad.shape[i])
         )
-        grad = jnp.sum(grad, stretched, keepdims=True).reshape(shape)
+        summed = jnp.sum(grad, stretched, keepdims=True)
+        if extra < 0 or summed.shape[extra:] != shape:
+            raise RuntimeError(
+                f"invalid gradient: got {list(grad.shape)} but expected shape compatible with "
+                f"{list(shape)}. The tensor that it is for was turned in place, by t_() or its "
+                "like, while that was not recorded: turn it while grad mode is on."
+            )
+        grad = summed.reshape(shape)
     if grad.dtype != dtype:
         if grad.dtype.kind == "c" and dtype.kind != "c":
             grad = grad.real

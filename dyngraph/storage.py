@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import jax
@@ -85,6 +85,11 @@ class Storage:
     def write(self, array: jax.Array, family: object = None) -> None:
         """Replaces the array as an in-place operation by a tensor of `family` does."""
         self.array = array
+        if self.views is None:
+            if self.version is not None:
+                self.version += 1
+                self.written_at = _caller(3)  # writes come by an in-place form and `assign`
+            return
         for tensor in self.lookers():
             with contextlib.suppress(AttributeError):
                 del tensor._cell.array
@@ -102,7 +107,7 @@ class Storage:
 
     def count_write(self, family: object = None) -> None:
         """Raises the version of all that count their writes together."""
-        place = _caller()
+        place = _caller(2)
         for cell in self._members(family):
             if cell.version is not None:
                 cell.version += 1
@@ -115,11 +120,11 @@ class Storage:
 
     def _members(self, family: object) -> list[Storage]:
         members: list[Storage] = [self] if family is None else []
-        if self.views:
-            self.views = [entry for entry in self.views if entry[0]() is not None]
-            cells = [reference() for reference, own in self.views if own is family]
-            members += [cell for cell in cells if cell is not None]
-        return members
+        if not self.views:
+            return members
+        self.views = [entry for entry in self.views if entry[0]() is not None]
+        cells = [reference() for reference, own in self.views if own is family]
+        return members + [cell for cell in cells if cell is not None]
 
     def add_view(self, entry: tuple[weakref.ref[Storage], object]) -> None:
         """Adds to many views, now and then without those that are gone."""
@@ -154,9 +159,17 @@ class Place(Storage):
         return array
 
 
-def _caller() -> tuple[str, int]:
-    """File and line of the innermost frame that is not this package's."""
-    frame: Any = sys._getframe(2)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dyngraph"):
+def are_inference(cells: Iterable[Storage | None]) -> bool:
+    """Whether all tensors here are inference tensors; None, for a number, and Places do not
+    count."""
+    return all(c is None or c.version is None or type(c) is Place for c in cells)
+
+
+def _caller(own: int) -> tuple[str, int]:
+    """File and line of the innermost frame that is not this package's; the first `own` are."""
+    frame: Any = sys._getframe(own)
+    while frame.f_globals.get("__name__", "").startswith("dyngraph"):
+        if frame.f_back is None:
+            break
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno

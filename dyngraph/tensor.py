@@ -460,7 +460,7 @@ def fresh_version() -> int | None:
 
 def leaf_edge(leaf: Tensor) -> Edge:
     """The edge to a leaf's accumulator, which the graph keeps alive and the leaf knows weakly."""
-    meta = leaf.need_meta()
+    meta = leaf._meta or leaf.need_meta()
     accumulator = meta.accumulator() if meta.accumulator is not None else None
     if accumulator is None:
         with _creating_accumulator:

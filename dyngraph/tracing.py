@@ -28,7 +28,7 @@ def without_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The same with its constants as arguments, before the others."""
     jaxpr = closed.jaxpr
     inputs = [*jaxpr.constvars, *jaxpr.invars]
-    return ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs, debug_info=None), [])
+    return ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs), [])
 
 
 def trace_live(function: Callable[..., Any], arguments: Sequence[Any]) -> LiveFunction:

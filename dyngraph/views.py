@@ -62,7 +62,7 @@ class View:
 
     def may_overlap(self) -> bool:
         """Whether a step is of the kind that may show an element twice."""
-        return any(kernel.spec.viewing.scatter is None for kernel, _ in self.path)  # type: ignore[union-attr]
+        return any([kernel.spec.viewing.scatter is None for kernel, _ in self.path])  # type: ignore[union-attr]
 
     def refill(self, tensor: Tensor) -> jax.Array:
         """The array of the view, computed from the root after a write."""
@@ -123,8 +123,18 @@ def as_view(
     parent: Tensor, result: Tensor, kernel: Kernel, others: tuple[Any, ...], flags: int
 ) -> Tensor:
     """Makes `result`, which `kernel` has shown of `parent`, share its memory."""
-    above, version = parent._view, parent._cell.version
-    made, layout, path = RECORDED, None, ((kernel, others),)
+    view = view_of(parent, (kernel, others), flags)
+    if view is not None:
+        result._view = view
+        connect(result, parent._cell.version)
+    return result
+
+
+def view_of(parent: Tensor, step: Step, flags: int) -> View | None:
+    """Where a tensor looks that `step` shows of `parent`; None where only a copy shows that."""
+    above = parent._view
+    kernel, others = step
+    made, layout, path = RECORDED, None, (step,)
     if flags != modes.GRAD:
         made = INFERENCE if flags & modes.INFERENCE else UNRECORDED
     base, steps, root, family = parent, path, parent._cell, None
@@ -132,17 +142,16 @@ def as_view(
         if kernel.spec.viewing.reshapes:  # type: ignore[union-attr]
             layout = above.layout().after(kernel, others)
             if layout is None:
-                return result
+                return None
         root, family, path = above.root, above.family, above.path + path
         if above.base is not None:
             base, made = above.base, made or above.made
             steps = path if above.steps is above.path else above.steps + steps
-    if version is None or not kernel.spec.differentiable:
+    if parent._cell.version is None or not kernel.spec.differentiable:
         base = None
-    view = result._view = new_view(base, steps, root, path, family, made)
+    view = new_view(base, steps, root, path, family, made)
     view._layout = layout
-    connect(result, version)
-    return result
+    return view
 
 
 def new_view(
@@ -220,13 +229,6 @@ def whole_memory(tensor: Tensor) -> Tensor:
     return base if base is not None and base._view is None else new_tensor(view.root)
 
 
-def lazy_view(parent: Tensor, step: Step) -> Tensor:
-    """What `step` shows of `parent`, not computed, to be written over."""
-    result = new_tensor(object.__new__(Storage), parent._edge)
-    result._cell.views = None
-    return as_view(parent, result, *step, modes.get_flags() & ~modes.OBSERVED)
-
-
 # --- operators through a path -----------------------------------------------------------------
 
 
@@ -269,7 +271,7 @@ def _split(steps: Sequence[Step]) -> tuple[tuple[Kernel, ...], list[Any]]:
 def kernel_through(family: Callable[[int], Any], path: Sequence[Step]) -> tuple[Kernel, list[Any]]:
     """The kernel of an operator through a path, and the places that it looks at."""
     kernels, places = _split(path)
-    return family(len(places)).table.find((kernels,)), places
+    return family(len(places)).table[kernels,], places
 
 
 def run_through(family: Callable[[int], Any], path: Sequence[Step], *tensors: Any) -> Tensor:

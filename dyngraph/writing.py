@@ -28,7 +28,17 @@ from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, carries_more, share_tangent, tangents_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.viewing import fit_value
-from dyngraph.views import View, connect, copy_slices, memory_of, new_view, run_through
+from dyngraph.views import (
+    RECORDED,
+    Step,
+    View,
+    connect,
+    copy_slices,
+    memory_of,
+    new_view,
+    run_through,
+    view_of,
+)
 
 
 def snapshot(tensor: Tensor) -> Tensor:
@@ -37,13 +47,14 @@ def snapshot(tensor: Tensor) -> Tensor:
     Its Storage is its own, so a node that saves it does not take the write that follows for a
     change of what it saved.
     """
-    edge = tensor._edge
+    cell, edge = tensor._cell, tensor._edge
     if edge is not None and tensor._view is not None:
         edge = _without_hooks(edge)
-    result = new_tensor(Storage(tensor._cell.array, tensor._cell.version), edge)
+    result = new_tensor(Storage(cell.array, cell.version), edge)
     if edge is LEAF:
         result._meta = tensor.need_meta()
-    share_tangent(tensor, result)
+    if tensor._meta is not None:
+        share_tangent(tensor, result)
     return result
 
 
@@ -68,27 +79,36 @@ def assign(tensor: Tensor, result: Tensor, where: str, *, overlap: bool = False)
     `overlap` allows a tensor that shares memory with itself, because all elements get one value.
     """
     cell, view = tensor._cell, tensor._view
-    array = tensor._cell.array
-    if result._cell.array.shape != array.shape:
-        raise InPlaceError.shape(where, array.shape, result._cell.array.shape)
-    if result._cell.array.dtype != array.dtype:
+    array, value = cell.array, result._cell.array
+    if value.shape != array.shape:
+        raise InPlaceError.shape(where, array.shape, value.shape)
+    if value.dtype != array.dtype:
         result = _cast_like(tensor, result)
-    if (result._edge is None and modes.is_recording() and tensor._edge is not None) or (
-        carries_more(tensor, result)
+    elif (
+        view is None
+        and tensor._edge is tensor._meta is result._edge is result._meta is None
+        and modes.get_flags() <= modes.GRAD
+        and cell.version is not None
+    ):  # nothing is to be known of it but its value
+        cell.write(value)
+        return tensor
+    if (result._edge is None and tensor._edge is not None and modes.is_recording()) or (
+        tensor._meta is not None and carries_more(tensor, result)
     ):  # the result does not depend on what was there, whose gradient is zero then
         result = overwritten(snapshot(tensor), result)
-    recording = _check_write(tensor, result, overlap=overlap)
+    recording = _check_write(tensor, view, result, overlap=overlap)
     value = result._cell.array
     if view is None:
         cell.write(value)
     else:
         _write_through(view, result, recording=recording)
         cell.array = value
-    if recording:
+    if recording and result._edge is not None:
         if view is None or view.base is None:
             _take_history(tensor, result)
         _move_guards(result, tensor)
-    share_tangent(result, tensor)
+    if tensor._meta is not None or result._meta is not None:
+        share_tangent(result, tensor)
     return tensor
 
 
@@ -144,7 +164,7 @@ def _kind(dtype: Any) -> str:
 
 def check_out(tensor: Tensor, result: Tensor) -> None:
     """Raises where `tensor` can't take the values of `result`, whatever its shape is."""
-    _check_write(tensor, result)
+    _check_write(tensor, tensor._view, result)
     _check_dtype(tensor, result)
     if tensor.device != result.device:
         raise RuntimeError(
@@ -153,33 +173,43 @@ def check_out(tensor: Tensor, result: Tensor) -> None:
         )
 
 
-def assign_part(tensor: Tensor, value: Tensor) -> None:
-    """Writes `value` over all of a view that `lazy_view` made."""
-    recording = _check_write(tensor, value)
-    _write_through(tensor._view, value, recording=recording)
+def assign_part(tensor: Tensor, step: Step, value: Tensor) -> None:
+    """Writes `value` over what `step` shows of a tensor, which is not computed for it."""
+    view = view_of(tensor, step, modes.get_flags() & ~modes.OBSERVED)
+    assert view is not None, "a part of a tensor can be written in place"
+    recording = _check_write(tensor, view, value)
+    _write_through(view, value, recording=recording)
 
 
-def _check_write(tensor: Tensor, result: Tensor | None, *, overlap: bool = False) -> bool:
-    """Raises where the write is refused; returns whether operators are recorded."""
-    view, recording = tensor._view, modes.is_recording()
-    if result is not None:
-        batches.check_write(memory_of(tensor)[0], result._cell.array)
-    if tensor._cell.version is None and not modes.is_inference_mode_enabled():
+def _check_write(
+    tensor: Tensor, view: View | None, result: Tensor | None, *, overlap: bool = False
+) -> bool:
+    """Raises where it is refused to write `result` to `tensor`, or to the `view` of it; returns
+    whether operators are recorded."""
+    flags = modes.get_flags()
+    if result is not None and flags & modes.MAPPED:
+        root = tensor._cell if view is None else view.root
+        batches.check_write(root, result._cell.array)
+    if tensor._cell.version is None and not flags & modes.INFERENCE:
         raise InPlaceError.inference()
     if not overlap and view is not None and view.may_overlap() and view.layout().overlaps:
         raise InPlaceError.overlap()
-    if not recording:
+    if flags & (modes.GRAD | modes.INFERENCE) != modes.GRAD:
         return False
     edge = tensor._edge
     base = None if view is None else view.base
-    if all(t is None or t._edge is None for t in (tensor, base, result)):
+    if (
+        edge is None
+        and (base is None or base._edge is None)
+        and (result is None or result._edge is None)
+    ):
         return True
     if view is not None and base is not None:
         if view.made:
             place = None if edge is None or edge[0] is None else _output(*edge)
             raise InPlaceError.view(view.made, place, indirect=False)
         if edge is not None and base.is_leaf:
-            raise InPlaceError.leaf(view=True)
+            raise InPlaceError.leaf(view=not view.hidden)
     elif edge is LEAF:
         raise InPlaceError.leaf(view=False)
     return True
@@ -214,8 +244,8 @@ def rebase(tensor: Tensor, edge: Edge) -> None:
     Raises RuntimeError where a recorded write would be refused.
     """
     written = new_tensor(Storage(tensor._cell.array), edge)
-    _check_write(tensor, written)
     view = tensor._view
+    _check_write(tensor, view, written)
     if view is None or view.base is None:
         _take_history(tensor, written)
         return
@@ -255,17 +285,19 @@ def _move_guards(result: Tensor, tensor: Tensor) -> None:
 
 def turn(tensor: Tensor, shown: Tensor) -> Tensor:
     """Makes `tensor` look where `shown`, a view of it, does: `t_()` and its like."""
-    recording = _check_write(tensor, None)
     view, own = shown._view, tensor._view
+    recording = _check_write(tensor, own, None)
     if own is None or own.base is None:
         base = _hand_over(tensor)  # which both are views of from now on
-        view.base, view.hidden = base, True
+        view.base, view.hidden, view.made = base, True, RECORDED
     else:
         view.hidden, view.made = own.hidden, own.made
     tensor._cell, tensor._view = shown._cell, view
     tensor._cell.looking = weakref.ref(tensor)
     if recording:
         _take_history(tensor, shown)
+    elif not (view.hidden or view.made):
+        tensor._forget_edge()
     share_tangent(shown, tensor)
     view.root.count_write(view.family)
     return tensor

@@ -6,7 +6,6 @@ node and tensors form no cycle, unless the user's own attributes make one.
 
 from __future__ import annotations
 
-import copy
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
@@ -22,7 +21,13 @@ from dyngraph.autograd.function_batch import (
     run_lifted,
     saved_of_example,
 )
-from dyngraph.errors import FunctionError, GraphFreedError, SavedTensorModifiedError
+from dyngraph.autograd.function_trace import what_it_depends_on, with_saved
+from dyngraph.errors import (
+    FunctionError,
+    GraphFreedError,
+    InferenceTensorError,
+    SavedTensorModifiedError,
+)
 from dyngraph.graph import anomaly, engine, mutation, packing
 from dyngraph.graph.node import Edge, InputMetadata, Node, PythonCall, Values
 from dyngraph.graph.packing import Hooks, Packed, pack
@@ -197,6 +202,8 @@ class BackwardCFunction(FunctionCtx, Node):
 
     def _saved_value(self, tensor: Tensor, outputs: Sequence[Any]) -> SavedValue:
         cell, edge = tensor._cell, None if tensor._edge is None else tensor.gradient_edge()
+        if cell.version is None:
+            raise InferenceTensorError(self.name())
         number = next((i for i, o in enumerate(outputs) if o is tensor), None)
         if edge is not None and edge[0] is self:
             number = edge[1]
@@ -262,19 +269,17 @@ class BackwardCFunction(FunctionCtx, Node):
     # --- backward -----------------------------------------------------------------------------
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
-        call = PythonCall(
-            self._forward_cls,
-            "a backward in Python",
-            self,
-            self._apply,
-            *(self._describe() if self._forward_cls.traceable else ()),
-        )
+        cls, what = self._forward_cls, "a backward in Python"
+        if cls.traceable and self.lifted is None:
+            call = PythonCall(cls, what, self, self._apply, *what_it_depends_on(self))
+        else:
+            call = PythonCall(None, what, self, self._apply)
         return values.call(call, list(grads))
 
     def _apply(self, grads: Sequence[Any], values: Values, saved: Sequence[Any] = ()) -> list[Any]:
         """What the user's backward makes of gradients; `saved` stand in for what was saved."""
         if saved:
-            return self._with_saved(saved)._apply(grads, values)
+            return with_saved(self, saved)._apply(grads, values)
         given = [
             self._zeros(output) if grad is None else values.wrap(grad)
             for grad, output in zip(grads, self.returned, strict=True)
@@ -284,29 +289,6 @@ class BackwardCFunction(FunctionCtx, Node):
         else:
             checked = run_lifted(self, self._run_backward, given)
         return [None if g is None else values.unwrap(g, None, self.name()) for g in checked]
-
-    def _describe(self) -> tuple[Any, list[Any]]:
-        """All that a traceable backward depends on: what can be compared, or None, and arrays."""
-        for position in range(len(self.saved or ())):
-            self.show(position)  # raises where it was written to
-        own = [(k, type(v), v) for k, v in vars(self).items() if k not in _NODE_FIELDS]
-        targets = [n and n.outputs[number] for n, number in self.edges]
-        key: Any = (tuple(own), self.returned, self.places, tuple(targets))
-        if not all(_is_plain(value) for _, _, value in own):
-            key = None
-        return key, [entry.value for entry in self.saved or () if entry is not None]
-
-    def _with_saved(self, arrays: Sequence[Any]) -> BackwardCFunction:
-        """A node like this one that saved other arrays."""
-        node = copy.copy(self)
-        rest = iter(arrays)
-        node.saved = tuple(
-            [
-                entry and SavedValue(next(rest), None, None, None, None, None, None)
-                for entry in self.saved or ()
-            ]
-        )
-        return node
 
     def _run_backward(self, given: list[Tensor | None]) -> list[Tensor | None]:
         """What the user's backward makes of gradients; of one example, where the node is of
@@ -390,18 +372,6 @@ class BackwardCFunction(FunctionCtx, Node):
             else InputMetadata(o.shape, dtypes.of(o.dtype), _device_of(o.place))
             for o in self.returned
         )
-
-
-_NODE_FIELDS = {"places", "outputs", "returned", "saved", "lifted"}
-_NODE_FIELDS |= {"to_save", "dirty_tensors", "non_differentiable", "saved_for_forward"}
-_PLAIN = (bool, int, float, complex, str, bytes, dtypes.dtype, type(None))
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether an attribute of ctx is known by its value."""
-    if isinstance(value, tuple):
-        return all(map(_is_plain, value))
-    return isinstance(value, _PLAIN)
 
 
 def describe(tensor: Tensor) -> Output:

@@ -85,9 +85,7 @@ def _route_of(found: Walk, settled: Settled, captured: dict[int, Any]) -> Route 
     schedule = settled.schedule
     outputs = {} if schedule is None else {n: i for i, n in enumerate(schedule.outputs)}
 
-    def source(value: Any) -> Source | None:
-        if value is None:
-            return None
+    def source(value: Any) -> Source:
         return outputs[value.number] if type(value) is Symbol else ~places[id(value)]
 
     tensors = {
@@ -100,7 +98,7 @@ def _route_of(found: Walk, settled: Settled, captured: dict[int, Any]) -> Route 
             tuple([places[id(array)] for array in settled.segment.given]),
             tuple([(leaves[id(leaf)], source(total)) for leaf, total in settled.totals]),
             tuple([(leaves[id(leaf)], source(value)) for leaf, value in settled.accumulated]),
-            tuple([(index, source(value)) for index, value in captured.items()]),
+            tuple([(i, None if v is None else source(v)) for i, v in captured.items()]),
             tuple(
                 [(tensors[id(tensor)], source(value)) for tensor, value in settled.segment.retained]
             ),

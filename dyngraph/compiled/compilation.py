@@ -27,7 +27,7 @@ def compile_now(program: Program, arrays: Sequence[Any]) -> list[Any] | None:
         if program not in _waiting:
             _waiting.add(program)
             _pool = _pool or ThreadPoolExecutor(1, thread_name_prefix="dyngraph-compile")
-            x64 = jax.config.jax_enable_x64
+            x64 = jax.config.read("jax_enable_x64")
             _pool.submit(_compile_apart, program, list(arrays), x64)
     return None
 

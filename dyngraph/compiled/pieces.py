@@ -146,8 +146,8 @@ def cut(
                     for i in call.inputs
                 ]
             )
-            made.append(Call(call.kernel, local, call.count))
-            number += call.count
+            made.append(Call(call.kernel, local, call.made))
+            number += call.made
         kept = tuple([i for i in range(first, number) if last_use.get(i, -1) >= end])
         pieces.append(Piece(tuple(made), tuple(inputs), kept, first))
     return pieces

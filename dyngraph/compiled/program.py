@@ -38,12 +38,12 @@ class Call(NamedTuple):
     """One call of a kernel.
 
     Values have numbers: what the calls make is counted 0, 1, 2, ..., what comes from outside -1,
-    -2, ...; None stands for an argument that is None. `count` is how many values this call makes.
+    -2, ...; None stands for an argument that is None. `made` is how many values this call makes.
     """
 
     kernel: Callable[..., Any]
     inputs: tuple[int | None, ...]
-    count: int
+    made: int
 
 
 def run_calls(calls: Sequence[Call], arrays: Sequence[Any]) -> list[Any]:

@@ -23,7 +23,7 @@ from dyngraph.compiled.program import Aval, Call, run_call
 from dyngraph.compiled.schedule import Schedule, find_schedule, forget
 from dyngraph.compiled.traced import is_traceable, trace
 from dyngraph.graph.node import Node, PythonCall
-from dyngraph.graph.packing import PackedValues
+from dyngraph.graph.packing import Packed, PackedValues
 from dyngraph.kernels import weak_type
 from dyngraph.operator_node import OperatorNode
 from dyngraph.tensor import LEAF, Tensor
@@ -81,18 +81,20 @@ class RecordedValues:
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
         saved = node.saved
+        assert saved is not None
         if type(saved) is PackedValues:
             self.settle("an unpack hook", node)
             saved = node.arrays() if self.how is ARRAYS else saved
         kernel = node.plan.jitted(targets, absent)
-        avals = [t and Aval(*t) for t in targets]
+        avals = [None if t is None else Aval(*t) for t in targets]
         if self.how is ARRAYS:
             return self.note(kernel, [*saved, *grads], avals, node)
         recorded = recorded_backward(node.plan, targets, absent, len(grads))
         return self.note(kernel, [*node.tensors(), *grads], avals, node, recorded)
 
     def total(self, parts: Sequence[Any]) -> Any:
-        return self.note(sum_arrays, parts, [_aval_of(parts[0])], None, add_gradients)[0]
+        (total,) = self.note(sum_arrays, parts, [_aval_of(parts[0])], None, add_gradients)
+        return total
 
     def is_small(self, value: Any) -> bool:
         return False  # adding two by two costs nothing here, and repeats from step to step
@@ -166,10 +168,11 @@ class RecordedValues:
     # --- what needs values --------------------------------------------------------------------
 
     def call(self, call: PythonCall, grads: list[Any]) -> list[Any]:
-        if not (self.how is ARRAYS and is_traceable(call.function)):
+        packed = any(type(value) is Packed for value in call.inputs)
+        if packed or self.how is not ARRAYS or not is_traceable(call.function):
             self.settle(call.what, call.node)
             grads = [self.value_of(g) for g in grads]
-            return call.run(grads, self.how, call.inputs)
+            return call.run(grads, self.how, ())
         avals = [None if g is None else _aval_of(g) for g in grads]
         kernel, consts, made = trace(call, avals, [_aval_of(a) for a in call.inputs])
         given = [*consts, *call.inputs, *(g for g in grads if g is not None)]

@@ -135,7 +135,7 @@ class Schedule:
                 made = program.operator(*given)
             else:
                 calls = [
-                    Call(run, call.inputs, call.count)
+                    Call(run, call.inputs, call.made)
                     for run, call in zip(mine, program.calls, strict=True)
                 ]
                 all_made = run_calls(calls, given)

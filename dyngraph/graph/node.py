@@ -38,8 +38,9 @@ class InputMetadata(NamedTuple):
 class PythonCall(NamedTuple):
     """Python of the user's that backward runs: `function`, which is `what` of `node`.
 
-    `run(grads, values, inputs)` calls it and gives back gradients. It reads the arrays `inputs`,
-    and may depend on `key`; None where it depends on what can't be compared.
+    `run(grads, values, ())` calls it and gives back gradients. To trace it, `run` is given what
+    stands in for the arrays `inputs`, which it reads too; beside them it depends on `key` alone,
+    None where that can't be compared.
     """
 
     function: Any

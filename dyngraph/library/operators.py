@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from dyngraph import modes
 from dyngraph.autograd.function import Function
 from dyngraph.errors import FunctionError
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, are_inference
 from dyngraph.tensor import Tensor, new_tensor, wrap
 from dyngraph.tracing import Tracer
 from dyngraph.views import memory_of
@@ -121,6 +121,9 @@ class CustomOpDef:
             with modes.no_grad():
                 return self._run(bound.args, bound.kwargs)
         leaves, structure = jax.tree_util.tree_flatten((bound.args, bound.kwargs))
+        cells = [leaf._cell for leaf in leaves if isinstance(leaf, Tensor)]
+        if cells and are_inference(cells):  # recorded is what the body does, as in PyTorch
+            return self._run(bound.args, bound.kwargs)
         return self._function(structure).apply(*leaves)
 
     def _check_tensor(self, name: str, value: Any) -> None:

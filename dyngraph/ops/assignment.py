@@ -6,13 +6,14 @@ with arrays or masks writes at positions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from typing import Any
 
 import numpy as np
 
 from dyngraph import dtypes
 from dyngraph.dispatch import lift
+from dyngraph.kernels import Kernel
 from dyngraph.ops.basic_indexing import basic_plan
 from dyngraph.ops.complexes import imag, real
 from dyngraph.ops.conversion import convert
@@ -20,8 +21,9 @@ from dyngraph.ops.indexing import basic_items, index_put_operator, split_index
 from dyngraph.ops.masks import masked_fill
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
+from dyngraph.values import place_of
 from dyngraph.viewing import contiguous_stride
-from dyngraph.views import lazy_view
+from dyngraph.views import Step
 from dyngraph.writing import assign, assign_part, overwritten, snapshot
 
 
@@ -38,6 +40,7 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
     tensor([[-1.,  1.,  2.],
             [-1., -1., -1.]])
     """
+    own = input._cell.array
     if not isinstance(value, Tensor):
         if isinstance(value, (list, tuple, str)) or value is None:
             raise TypeError(
@@ -45,21 +48,28 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
                 "tensor by dg.tensor(...)."
             )
         value = new_tensor(Storage(lift(value, "__setitem__", "value")))
-    elif value.ndim and value.device != input.device:
+    elif value._cell.array.shape and place_of(value._cell.array) != place_of(own):
         value = convert(value, None, input.device)
     items = basic_items(index)
     if items is None:
         _put_at(input, index if type(index) is tuple else (index,), value)
         return
-    run, arguments = basic_plan(input._cell.array.shape, items)
-    assign_part(lazy_view(input, _step(run, arguments)), value)
+    assign_part(input, _step(own.shape, items), value)
 
 
-def _step(run: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """The step of a view that `run` would show with these arguments."""
+def _step(shape: tuple[int, ...], items: tuple[Any, ...]) -> Step:
+    """The step to what a basic index shows of a tensor of this shape."""
+    kernel, places = _step_before_reading(shape, items)
+    return kernel, tuple([cell.array for cell in places])
+
+
+@functools.lru_cache(maxsize=8192)
+def _step_before_reading(
+    shape: tuple[int, ...], items: tuple[Any, ...]
+) -> tuple[Kernel, list[Storage]]:
+    run, arguments = basic_plan(shape, items)
     count = len(run.spec.inputs) - 1  # type: ignore[attr-defined]
-    others = tuple(a._cell.array for a in arguments[:count])
-    return run.table.find(arguments[count:]), others  # type: ignore[attr-defined]
+    return run.table[arguments[count:]], [a._cell for a in arguments[:count]]  # type: ignore[attr-defined]
 
 
 def _is_mask_of(input: Tensor, item: Any) -> bool:
@@ -83,10 +93,10 @@ def _put_at(input: Tensor, index: tuple[Any, ...], value: Tensor) -> None:
     basic, arrays, dims = split_index(shape, index)
     part = input
     if basic is not None:
-        run, arguments = basic_plan(shape, basic)
         if not arrays:
-            assign_part(lazy_view(input, _step(run, arguments)), value)
+            assign_part(input, _step(shape, basic), value)
             return
+        run, arguments = basic_plan(shape, basic)
         part = run(input, *arguments)
     if not arrays:
         assign(input, overwritten(snapshot(input), value), "copy_")

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from dyngraph.ops.host_values import array_of
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
 
@@ -55,25 +54,61 @@ _GROUPS_SUMMED = jax.lax.RaggedDotDimensionNumbers(
 )
 
 
-def _grouped(mat_a: Any, mat_b: Any, offs: Any = None) -> Any:
-    _check(mat_a, mat_b, offs)
-    if offs is None:
-        return jnp.matmul(mat_a, mat_b)
+def _dense(mat_a: Any, mat_b: Any, offs: Any) -> Any:
+    """The product of each group among zeros, added up where the groups are not summed over."""
+    if mat_a.ndim == 3:
+        count = mat_b.shape[1]
+    else:
+        count = mat_a.shape[0 if mat_b.ndim == 3 else 1]
+    place, ends = jnp.arange(count), offs[:, None]
+    inside = (jnp.roll(ends, 1, 0).at[0].set(0) <= place) & (place < ends)
+    if mat_a.ndim == mat_b.ndim:
+        return jnp.where(inside[:, None], mat_a, 0) @ mat_b
+    if mat_a.ndim == 3:
+        mat_b = jnp.where(inside[:, None], mat_b, 0)
+    else:
+        mat_a = jnp.where(inside[..., None], mat_a, 0)
+    return jnp.einsum("gmk,gkn->mn", mat_a, mat_b)
+
+
+@jax.custom_batching.custom_vmap
+def _sparse(mat_a: Any, mat_b: Any, offs: Any) -> Any:
+    """Nothing but the groups. JAX maps and transposes it in some cases only, `_dense` in all."""
     sizes = jnp.diff(offs, prepend=0)
+    if mat_a.ndim == mat_b.ndim:
+        return jax.lax.ragged_dot_general(mat_a, mat_b, sizes, _GROUPS_SUMMED)
     if mat_b.ndim == 3:
         return jax.lax.ragged_dot(mat_a, mat_b, sizes)
     return jax.lax.ragged_dot(mat_b.mT, mat_a.mT, sizes).mT
 
 
-def _summed(mat_a: Any, mat_b: Any, offs: Any = None) -> Any:
+@_sparse.def_vmap
+def _(size: int, mapped: list[bool], *arguments: Any) -> tuple[Any, bool]:
+    return jax.vmap(_dense, [0 if m else None for m in mapped], axis_size=size)(*arguments), True
+
+
+@jax.custom_jvp
+def _ragged(mat_a: Any, mat_b: Any, offs: Any) -> Any:
+    return _sparse(mat_a, mat_b, offs)
+
+
+@_ragged.defjvp
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    mat_a, mat_b, offs = primals
+    tangent = _dense(tangents[0], mat_b, offs) + _dense(mat_a, tangents[1], offs)
+    return _ragged(*primals), tangent
+
+
+def _grouped(mat_a: Any, mat_b: Any, offs: Any = None) -> Any:
     _check(mat_a, mat_b, offs)
-    return jax.lax.ragged_dot_general(mat_a, mat_b, jnp.diff(offs, prepend=0), _GROUPS_SUMMED)
+    if offs is None:
+        return jnp.matmul(mat_a, mat_b)
+    return _ragged(mat_a, mat_b, offs)
 
 
-_grouped_mm = define("grouped_mm", _grouped, offs=None)
-_grouped_sums = define(  # JAX has no derivative of this one
+_grouped_mm = define(
     "grouped_mm",
-    _summed,
+    _grouped,
     mat_a=lambda grad, mat_b, offs: _grouped(grad, mat_b.mT, offs),
     mat_b=lambda grad, mat_a, offs: _grouped(mat_a.mT, grad, offs),
     offs=None,
@@ -108,8 +143,7 @@ def grouped_mm(
             f"grouped_mm: output dtype must match mat_a dtype {mat_a.dtype}, got {out_dtype}. "
             "Convert the result."
         )
-    sums = array_of(mat_a).ndim == array_of(mat_b).ndim == 2
-    return (_grouped_sums if sums else _grouped_mm)(mat_a, mat_b, offs)
+    return _grouped_mm(mat_a, mat_b, offs)
 
 
 __all__: list[str] = []  # these are functions of nn.functional

@@ -67,28 +67,15 @@ def _read(self: Any, places: Sequence[Any]) -> Any:
     return jnp.where(there[:, None], values, 0)
 
 
-def _combined(of_dims: Sequence[Any]) -> list[Any]:
-    """(S, *rest) of each dim, as (S ** dims, *rest): each one's with each of the others'."""
-    steps, *rest = of_dims[0].shape
-    grids = []
-    for i, values in enumerate(of_dims):
-        axes = [1] * len(of_dims)
-        axes[i] = steps
-        whole = (*[steps] * len(of_dims), *rest)
-        grid = jnp.broadcast_to(values.reshape(*axes, *rest), whole)
-        grids.append(grid.reshape(steps ** len(of_dims), *rest))
-    return grids
-
-
 def _grid_sampler(
     self: Any, grid: Any, *, mode: str, padding_mode: str, align_corners: bool
 ) -> Any:
     sizes = self.shape[2:]
     wide, where = widened(self), widened(grid)
     cubic = mode == "bicubic"
-    steps = np.arange(-1, 3) if cubic else np.arange(2)
-    steps = steps.reshape(-1, *[1] * (grid.ndim - 1))
-    corners, weights = [], []
+    steps = np.indices([4 if cubic else 2] * len(sizes)) - cubic  # of each dim to each corner
+    steps = steps.reshape(len(sizes), -1, *[1] * (grid.ndim - 1))
+    corners, weight = [], jnp.float32(1)
     for i, size in enumerate(sizes):  # the last coordinate of the grid is that of the first dim
         place = where[..., len(sizes) - 1 - i]
         place = (place + 1) / 2 * (size - 1) if align_corners else ((place + 1) * size - 1) / 2
@@ -97,19 +84,17 @@ def _grid_sampler(
         if mode == "nearest":
             corners.append(jax.lax.stop_gradient(jnp.round(place))[None])  # to even, as PyTorch
             continue
-        near = jax.lax.stop_gradient(jnp.floor(place)) + steps
-        away = place - near
+        near = jax.lax.stop_gradient(jnp.floor(place)) + steps[i]
         if cubic:
-            weights.append(cubic_weight(away, -0.75, jnp.where))
+            weight = weight * cubic_weight(place - near, -0.75, jnp.where)
             near = _inside(near, size, padding_mode, align_corners)
         else:
-            weights.append(jnp.where(steps == 0, 1 - away, 1 + away))
+            weight = weight * (1 + (2 * steps[i] - 1) * (place - near))
         corners.append(near)
-    values = _read(wide, _combined(corners))
+    values = _read(wide, corners)
     if mode == "nearest":
         return values[:, :, 0].astype(self.dtype)
-    weight = jnp.moveaxis(math.prod(_combined(weights)), 0, 1)  # type: ignore[arg-type]
-    return (values * weight[:, None]).sum(2).astype(self.dtype)
+    return (values * jnp.moveaxis(weight, 0, 1)[:, None]).sum(2).astype(self.dtype)
 
 
 _grid_sample = define("grid_sampler", _grid_sampler)

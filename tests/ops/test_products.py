@@ -157,3 +157,15 @@ def test_matmul_saves_only_the_operand_that_the_other_gradient_needs() -> None:
 
 def test_rows_beyond_the_last_group_are_0() -> None:
     assert grouped(ones(3, 2), ones(1, 2, 1), [2]).tolist() == [[2.0], [2.0], [0.0]]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [((4, 2), (2, 2, 3)), ((2, 3, 2), (2, 4)), ((2, 4), (4, 3))], ids=str
+)
+def test_grouped_products_are_mapped(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    examples, other = dg.randn(3, *a), dg.randn(*b)
+
+    def one(example: Any) -> Any:
+        return grouped(example, other, [1, 3])
+
+    assert dg.allclose(dg.func.vmap(one)(examples), dg.stack([one(e) for e in examples]))

@@ -36,7 +36,6 @@ ROWS: list[OpInfo] = [
             call(normal(2, 2, 3), normal(2, 3, 2)),
         ],
         grouped,
-        second=False,  # JAX has no derivative of a grouped product over the dim that is summed
         no_empty=NO_EMPTY,
     ),
 ]

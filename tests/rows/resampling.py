@@ -53,8 +53,11 @@ ROWS: list[OpInfo] = [
     ),
     OpInfo(
         "grid_sampler",
-        [call(normal(1, 1, 2, 3), between(-0.9, 0.9, 1, 2, 2, 2), 0, 0, False)],
-        lambda x, grid, *_: sampled(x, grid),
+        [
+            call(normal(1, 1, 2, 3), between(-0.9, 0.9, 1, 2, 2, 2), 0, 0, False),
+            call(normal(1, 2, 2, 3, 2), between(-1.2, 1.2, 1, 1, 2, 2, 3), 0, 0, True),
+        ],
+        lambda x, grid, mode, padding, aligned: sampled(x, grid, aligned=aligned),
     ),
     functional(
         "affine_grid",
