@@ -28,9 +28,10 @@ class Route(NamedTuple):
 
     `totals` are sums with the `.grad` that was there, `accumulated` gradients to be added, each
     with the place of its leaf among the walk's; `captured` what is asked, `retained` for each of
-    the walk's `retained` the gradient, if there is one.
+    the walk's `retained` the gradient, if there is one. `nodes` is how many nodes the key tells of.
     """
 
+    nodes: int
     schedule: Schedule | None
     inputs: tuple[int, ...]
     totals: tuple[tuple[int, Source], ...]
@@ -39,7 +40,7 @@ class Route(NamedTuple):
     retained: tuple[tuple[int, Source], ...]
 
 
-_routes = Cache(lambda route: 1 if route.schedule is None else len(route.schedule.calls))
+_routes = Cache(lambda route: route.nodes)
 
 
 def run_compiled(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
@@ -94,6 +95,7 @@ def _route_of(found: Walk, settled: Settled, captured: dict[int, Any]) -> Route 
     }
     try:
         return Route(
+            len(found.nodes),
             schedule,
             tuple([places[id(array)] for array in settled.segment.given]),
             tuple([(leaves[id(leaf)], source(total)) for leaf, total in settled.totals]),

@@ -22,8 +22,8 @@ from dyngraph.kernels import OperatorSpec
 from dyngraph.tensor import Tensor
 from dyngraph.tracing import ClosedJaxpr, jaxpr_as_fun
 
-MOST_CALLS = 100_000
-"""How many kernel calls are kept of all that a cache has."""
+MOST_CALLS = 50_000
+"""How much a cache keeps: the calls, or nodes, of all its things together."""
 
 
 class Aval(NamedTuple):
@@ -206,8 +206,8 @@ def _shown(aval: Aval) -> str:
 class Cache:
     """What was made, by its key; the least recently used goes first. Shared by all threads.
 
-    `weigh` says how many calls of kernels a thing has. What is kept is bounded in number and in
-    calls, so one that is heavier than all may be together is not kept.
+    `weigh` says how many calls, or nodes, a thing has. What is kept is bounded in number and in
+    weight, and one that is heavier than all may be together is not kept.
     """
 
     def __init__(self, weigh: Callable[[Any], int]) -> None:
@@ -230,6 +230,8 @@ class Cache:
 
     def keep(self, key: Hashable, made: Any) -> Any:
         """Keeps `made`, unless another thread was faster: what is there then."""
+        if self.weigh(made) > MOST_CALLS:
+            return made
         with self._lock:
             found = self._made.setdefault(key, made)
             self._made.move_to_end(key)
