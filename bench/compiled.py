@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +17,6 @@ from bench.programs import Program, ready, torch
 from bench.timing import Bound, Candidates, ratio, show, show_bounds, take_turns
 
 NEVER = 10**9
-WITHOUT_FUSION = {"xla_disable_hlo_passes": "fusion"}
 
 
 @contextlib.contextmanager
@@ -52,12 +52,20 @@ def compiled(run: Callable[[], None]) -> Callable[[], None]:
 # --- the backward alone -----------------------------------------------------------------------
 
 TITLE = "(j) backward alone, its graph kept"
-EAGER, PIECES, WHOLE, FLOOR, TORCH = "eager", "in pieces", "whole", "jitted vjp", "torch eager"
+EAGER, PIECES, WHOLE, TORCH = "eager", "in pieces", "whole", "torch eager"
+FLOOR, FAIR_FLOOR = "jitted vjp", "jitted vjp, with the cosines"
 
 
-def backward_alone(program: Program, floor: dict[str, Any], *, slow: bool) -> Candidates:
-    """Every way to the gradients of a loss whose graph is there; `floor` are XLA's options for the
-    jitted vjp."""
+class Floor(NamedTuple):
+    """A jitted vjp: its library, XLA's options, and whether it takes minutes to compile."""
+
+    lib: Any = workloads.JNP
+    options: Mapping[str, Any] = MappingProxyType({})
+    slow: bool = False
+
+
+def backward_alone(program: Program, floors: dict[str, Floor], *, slow: bool) -> Candidates:
+    """Every way to the gradients of a loss whose graph is there."""
     run, arrays = program
     leaves = [dg.tensor(a, requires_grad=True) for a in arrays]
     loss = run(dg, leaves)
@@ -68,25 +76,24 @@ def backward_alone(program: Program, floor: dict[str, Any], *, slow: bool) -> Ca
         pieces()
     with settings(compile_whole_after=1):
         whole()
-    plain = [jnp.asarray(a) for a in arrays]
-    _, pullback = jax.vjp(lambda values: run(workloads.JNP, values), plain)
-    one = jnp.ones(())
-
-    def vjp(options: dict[str, Any]) -> Callable[[], None]:
-        jitted = jax.jit(lambda pullback, gradient: pullback(gradient), compiler_options=options)
-        return lambda: ready(jitted(pullback, one))
-
-    candidates: Candidates = {
-        EAGER: backward_of(loss, leaves),
-        PIECES: pieces,
-        WHOLE: whole,
-        FLOOR: vjp(floor),
-    }
-    if slow and floor:
-        candidates[f"{FLOOR}, fused"] = vjp({})
+    candidates: Candidates = {EAGER: backward_of(loss, leaves), PIECES: pieces, WHOLE: whole}
+    for name, floor in floors.items():
+        if slow or not floor.slow:
+            candidates[name] = jitted_vjp(program, floor)
     if torch is not None:
         candidates |= backward_by_torch(program, slow=slow)
     return candidates
+
+
+def jitted_vjp(program: Program, floor: Floor) -> Callable[[], None]:
+    """What XLA alone takes: the jitted function of `jax.vjp`, with its residuals as inputs."""
+    plain = [jnp.asarray(a) for a in program.arrays]
+    _, pullback = jax.vjp(lambda values: program.run(floor.lib, values), plain)
+    jitted = jax.jit(
+        lambda pullback, gradient: pullback(gradient), compiler_options=dict(floor.options)
+    )
+    one = jnp.ones(())
+    return lambda: ready(jitted(pullback, one))
 
 
 def backward_by_torch(program: Program, *, slow: bool) -> Candidates:
@@ -113,10 +120,10 @@ def backward_by_torch(program: Program, *, slow: bool) -> Candidates:
 
 
 class Workload(NamedTuple):
-    """A program, XLA's options for its jitted vjp, how often it is measured, and the bounds."""
+    """A program, its floors, how often it is measured, and the bounds."""
 
     make: Callable[[], Program]
-    floor: dict[str, Any]
+    floors: dict[str, Floor]
     rounds: int
     bounds: list[Bound]
 
@@ -124,27 +131,35 @@ class Workload(NamedTuple):
 BACKWARDS = {
     "chain of 200 operators": Workload(
         programs.chain,
-        {},
+        {FLOOR: Floor(), FAIR_FLOOR: Floor(workloads.InputSaved)},
         40,
-        [Bound(WHOLE, EAGER, 1 / 6), Bound(WHOLE, FLOOR, 1.8), Bound(WHOLE, TORCH, 0.5)],
+        [
+            Bound(WHOLE, EAGER, 1 / 6),
+            Bound(WHOLE, FLOOR, 1.8),
+            Bound(WHOLE, FAIR_FLOOR, 1.8),
+            Bound(WHOLE, TORCH, 0.5),
+        ],
     ),
     "LSTM cell, T=64": Workload(
         programs.lstm,
-        WITHOUT_FUSION,
+        {
+            FLOOR: Floor(options={"xla_disable_hlo_passes": "fusion"}),
+            f"{FLOOR}, fused": Floor(slow=True),
+        },
         20,
         [Bound(WHOLE, EAGER, 1 / 6), Bound(WHOLE, FLOOR, 1.5), Bound(WHOLE, TORCH, 0.55)],
     ),
     "mixture of 8 experts, 4 layers": Workload(
-        programs.moe, {}, 30, [Bound(WHOLE, EAGER, 1 / 2), Bound(WHOLE, TORCH, 0.95)]
+        programs.moe, {FLOOR: Floor()}, 30, [Bound(WHOLE, EAGER, 1 / 2), Bound(WHOLE, TORCH, 0.95)]
     ),
-    "GPT": Workload(programs.gpt, {}, 15, [Bound(WHOLE, FLOOR, 1.15)]),
+    "GPT": Workload(programs.gpt, {FLOOR: Floor()}, 15, [Bound(WHOLE, FLOOR, 1.15)]),
 }
 
 
 def show_backward(title: str, workload: Workload, rounds: float, *, slow: bool) -> list[Any]:
     """The backward alone of one workload, and its bounds."""
-    make, floor, usual, bounds = workload
-    candidates = backward_alone(make(), floor, slow=slow)
+    make, floors, usual, bounds = workload
+    candidates = backward_alone(make(), floors, slow=slow)
     with settings(compile_whole_after=NEVER):
         times = take_turns(candidates, rounds=max(3, int(usual * rounds)))
     figures = [ratio(candidate, EAGER, times) for candidate in times]

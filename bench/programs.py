@@ -34,12 +34,12 @@ def ready(result: Any) -> None:
 
 def libraries() -> list[Any]:
     """The libraries to measure, as `Program.run` is told them."""
-    return [dg, workloads.JNP, *([torch] if torch is not None else [])]
+    return [dg, workloads.JNP, workloads.InputSaved, *([torch] if torch is not None else [])]
 
 
 def constant(lib: Any, array: Any) -> Any:
     """A constant of the library's own kind."""
-    if lib is workloads.JNP:
+    if lib in (workloads.JNP, workloads.InputSaved):
         return jnp.asarray(array)
     if lib is dg:
         return dg.tensor(array)
