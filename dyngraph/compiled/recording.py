@@ -305,7 +305,8 @@ class Settled:
         """Runs the calls again, each by itself: the one that fails names its node, after all that
         comes before it has happened."""
         segment = self.segment
-        runs = segment.recorded or [call.kernel for call in segment.calls]
+        kernels = [call.kernel for call in segment.calls]
+        runs = kernels if self.how is ARRAYS else segment.recorded
         values: list[Any] = []
         done, failure = 0, None
         for run, call, node in zip(runs, segment.calls, segment.nodes, strict=True):
