@@ -12,23 +12,10 @@ import jax
 import jax.numpy as jnp
 
 import dyngraph as dg
-from bench import workloads
+from bench import compiled, lengths, programs, workloads
 from bench.cold import measure
-from bench.timing import Figure, compare, keep_freed_memory
-
-try:
-    import torch  # pyright: ignore[reportMissingImports]
-except ImportError:
-    torch: Any = None
-
-Candidates = dict[str, Callable[[], object]]
-
-
-def ready(result: Any) -> None:
-    """Waits for a result of dyngraph's or JAX's."""
-    jax.block_until_ready(
-        jax.tree.map(lambda r: r.detach().jax() if isinstance(r, dg.Tensor) else r, result)
-    )
+from bench.programs import Program, ready, torch
+from bench.timing import Candidates, compare, keep_freed_memory, show
 
 
 def forward() -> Candidates:
@@ -62,8 +49,9 @@ def forward() -> Candidates:
     return candidates
 
 
-def both_ways(run: Callable[[Any, list[Any]], Any], arrays: list[Any]) -> Candidates:
-    """Forward and backward of `run(lib, arrays)` by dyngraph, un-jitted JAX and torch."""
+def both_ways(program: Program) -> Candidates:
+    """Forward and backward of a program by dyngraph, un-jitted JAX and torch."""
+    run, arrays = program
     plain = [jnp.asarray(a) for a in arrays]
     leaves = [dg.tensor(a, requires_grad=True) for a in arrays]
 
@@ -91,42 +79,19 @@ def both_ways(run: Callable[[Any, list[Any]], Any], arrays: list[Any]) -> Candid
     return candidates
 
 
-def constant(lib: Any, array: Any) -> Any:
-    """A constant of the library's own kind."""
-    if lib is workloads.JNP:
-        return jnp.asarray(array)
-    if lib is dg:
-        return dg.tensor(array)
-    value = torch.from_numpy(array)
-    return value if value.is_floating_point() else value.long()
-
-
 def chain_both_ways() -> Candidates:
     """(b): 200 elementwise operators and their backward."""
-    x, y = workloads.chain_arrays()
-    others = {lib: constant(lib, y) for lib in libraries()}
-    return both_ways(lambda lib, values: workloads.chain(lib, values[0], others[lib]).sum(), [x])
+    return both_ways(programs.chain())
 
 
 def lstm_both_ways() -> Candidates:
     """(c): the unrolled LSTM."""
-    inputs, *weights = workloads.lstm_arrays()
-    steps = {lib: [constant(lib, x) for x in inputs] for lib in libraries()}
-    zeros = {lib: constant(lib, 0 * inputs[0]) for lib in libraries()}
-    return both_ways(
-        lambda lib, values: workloads.lstm(lib, steps[lib], zeros[lib], values), weights
-    )
+    return both_ways(programs.lstm())
 
 
 def gpt_both_ways() -> Candidates:
     """(c): the GPT."""
-    data = {lib: [constant(lib, a) for a in workloads.gpt_batch()] for lib in libraries()}
-
-    def run(lib: Any, weights: list[Any]) -> Any:
-        symbols, targets, mask = data[lib]
-        return workloads.gpt(lib, symbols, targets, mask, weights)
-
-    return both_ways(run, workloads.gpt_arrays())
+    return both_ways(programs.gpt())
 
 
 def checkpoints() -> Candidates:
@@ -264,11 +229,6 @@ def jacobians() -> Candidates:
     return found
 
 
-def libraries() -> list[Any]:
-    """The libraries to measure, as `both_ways` names them."""
-    return [dg, workloads.JNP, *([torch] if torch is not None else [])]
-
-
 SECTIONS: dict[str, tuple[Callable[[], Candidates], int]] = {
     "(a)(d) forward, 200 elementwise operators on 64x64": (forward, 100),
     "(b) forward + backward of it": (chain_both_ways, 15),
@@ -281,12 +241,12 @@ SECTIONS: dict[str, tuple[Callable[[], Candidates], int]] = {
 }
 
 
-def show(title: str, figures: list[Figure]) -> None:
-    """One section of the table."""
-    print(f"\n{title}\n{'':32}{'ms':>9}{'ratio':>9}   middle half")
-    for f in figures:
-        print(f"{f.name:32}{f.milliseconds:9.2f}{f.ratio:9.2f}   {f.low:.2f} - {f.high:.2f}")
-
+COMPILED: dict[str, Callable[[float], dict[str, Any]]] = {
+    lengths.WALKS_TITLE: lengths.show_walks,
+    lengths.FIRST_TITLE: lengths.show_first,
+    lengths.UNROLLED_TITLE: lengths.show_unrolled,
+    lengths.NAMES_TITLE: lengths.show_names,
+}
 
 COLD = {
     "elementwise chain": "chain_both_ways",
@@ -315,6 +275,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=float, default=1.0, help="multiple of the usual rounds")
     parser.add_argument("--async-dispatch", choices=["on", "off"], default="on")
     parser.add_argument("--only", default="", help="sections whose title has this text")
+    parser.add_argument("--slow", action="store_true", help="also what takes minutes to compile")
     parser.add_argument("--json", help="write the figures to this file too")
     options = parser.parse_args()
     keep_freed_memory()
@@ -331,6 +292,15 @@ def main() -> None:
             figures = compare(make(), rounds=max(3, int(rounds * options.rounds)))
             show(title, figures)
             written[title] = [f._asdict() for f in figures]
+    for name, workload in compiled.BACKWARDS.items():
+        title = f"{compiled.TITLE}: {name}"
+        if options.only in title:
+            written[title] = compiled.show_backward(
+                title, workload, options.rounds, slow=options.slow
+            )
+    for title, show_section in COMPILED.items():
+        if options.only in title:
+            written[title] = show_section(options.rounds)
     if options.only in COLD_TITLE:
         written[COLD_TITLE] = show_cold()
     if options.json:

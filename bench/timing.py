@@ -11,8 +11,11 @@ import ctypes
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
+
+Candidates = dict[str, Callable[[], object]]
+Times = dict[str, list[float]]
 
 
 class Figure(NamedTuple):
@@ -41,15 +44,21 @@ def keep_freed_memory() -> None:
         mallopt(mmap_threshold, 1 << 25)  # the largest that it takes
 
 
-def compare(
-    candidates: Mapping[str, Callable[[], object]], *, rounds: int, warm_up: int = 3
-) -> list[Figure]:
-    """Times each candidate, which must wait for its own result; the first one is the baseline."""
+class Bound(NamedTuple):
+    """What the ratio of two candidates should be at most."""
+
+    name: str
+    baseline: str
+    most: float
+
+
+def take_turns(candidates: Mapping[str, Callable[[], object]], *, rounds: int) -> Times:
+    """The seconds that each candidate took in each round; it must wait for its own result."""
     for run in candidates.values():
-        for _ in range(warm_up):
+        for _ in range(3):
             run()
     names = list(candidates)
-    times: dict[str, list[float]] = {name: [] for name in names}
+    times: Times = {name: [] for name in names}
     gc.collect()
     for turn in range(rounds):
         first = turn % len(names)
@@ -57,10 +66,39 @@ def compare(
             start = time.perf_counter()
             candidates[name]()
             times[name].append(time.perf_counter() - start)
-    base = times[names[0]]
-    figures = []
-    for name in names:
-        ratios = [t / b for t, b in zip(times[name], base, strict=True)]
-        low, middle, high = statistics.quantiles(ratios, n=4)
-        figures.append(Figure(name, 1e3 * statistics.median(times[name]), middle, low, high))
-    return figures
+    return times
+
+
+def ratio(name: str, baseline: str, times: Times) -> Figure:
+    """A candidate against another one."""
+    ratios = [t / b for t, b in zip(times[name], times[baseline], strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return Figure(name, 1e3 * statistics.median(times[name]), middle, low, high)
+
+
+def compare(candidates: Mapping[str, Callable[[], object]], *, rounds: int) -> list[Figure]:
+    """Times each candidate; the first one is the baseline."""
+    times = take_turns(candidates, rounds=rounds)
+    return [ratio(name, next(iter(times)), times) for name in times]
+
+
+def show(title: str, figures: Sequence[Figure]) -> None:
+    """One section of the table."""
+    print(f"\n{title}\n{'':32}{'ms':>9}{'ratio':>9}   middle half")
+    for f in figures:
+        print(f"{f.name:32}{f.milliseconds:9.2f}{f.ratio:9.2f}   {f.low:.2f} - {f.high:.2f}")
+
+
+def show_bounds(bounds: Sequence[Bound], times: Times) -> list[Figure]:
+    """Under a section: the ratios that should be below a bound; those of a candidate that was not
+    measured are left out."""
+    found = []
+    for name, baseline, most in bounds:
+        if name in times and baseline in times:
+            f = ratio(name, baseline, times)
+            said = "met" if f.ratio <= most else "MISSED"
+            what = f"{name} / {baseline}"
+            print(f"  {what:47} {f.ratio:5.2f}   {f.low:.2f} - {f.high:.2f}", end="")
+            print(f"   at most {most:.2f}: {said}")
+            found.append(f._replace(name=what))
+    return found

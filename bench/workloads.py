@@ -54,12 +54,19 @@ class JNP:
     nn = _Nn
 
 
+class InputSaved(JNP):
+    """JNP with a sin that keeps its input for backward, as dyngraph's and torch's do. JAX's own
+    computes the cosine in forward and keeps that, so the time of its backward lacks it."""
+
+    sin = staticmethod(jax.checkpoint(jnp.sin))
+
+
 # --- (a) a chain of 200 elementwise operators on 64x64 -----------------------------------------
 
 
-def chain(lib: Any, x: Any, y: Any, half: Any = 0.5, one: Any = 1.0) -> Any:
-    """Twenty rounds of ten elementwise operators."""
-    for _ in range(20):
+def chain(lib: Any, x: Any, y: Any, half: Any = 0.5, one: Any = 1.0, *, rounds: int = 20) -> Any:
+    """Rounds of ten elementwise operators."""
+    for _ in range(rounds):
         x = lib.mul(x, y)
         x = lib.tanh(x)
         x = lib.add(x, y)
@@ -70,6 +77,16 @@ def chain(lib: Any, x: Any, y: Any, half: Any = 0.5, one: Any = 1.0) -> Any:
         x = lib.relu(x)
         x = lib.add(x, one)
         x = lib.div(x, y)
+    return x
+
+
+def shuffled(lib: Any, x: Any, y: Any, count: int) -> Any:
+    """So many elementwise operators, in an order that does not repeat."""
+    for choice in np.random.default_rng(0).integers(0, 6, count).tolist():
+        if choice < 3:
+            x = (lib.tanh, lib.sigmoid, lib.sin)[choice](x)
+        else:
+            x = (lib.mul, lib.add, lib.sub)[choice - 3](x, y)
     return x
 
 
@@ -119,6 +136,27 @@ def lstm(lib: Any, inputs: list[Any], zero: Any, weights: list[Any]) -> Any:
         c = f * c + i * g
         h = o * lib.tanh(c)
     return h.sum()
+
+
+LETTERS, HIDDEN = 27, 64
+
+
+def rnn_arrays() -> list[np.ndarray]:
+    """The embedding of letters, the recurrent weights, their bias, and the readout."""
+    draws = np.random.default_rng(0)
+    shapes = [(LETTERS, HIDDEN), (HIDDEN, HIDDEN), (HIDDEN,), (HIDDEN, LETTERS)]
+    return [(draws.standard_normal(s) / math.sqrt(HIDDEN)).astype(np.float32) for s in shapes]
+
+
+def rnn(lib: Any, words: Any, weights: list[Any]) -> Any:
+    """The mean surprise at each next letter of words of one length."""
+    embedding, recurrent, bias, readout = weights
+    f = lib.nn.functional
+    h, loss = bias, 0.0
+    for t in range(words.shape[1] - 1):
+        h = lib.tanh(f.embedding(words[:, t], embedding) + h @ recurrent + bias)
+        loss = loss + f.cross_entropy(h @ readout, words[:, t + 1])
+    return loss / (words.shape[1] - 1)
 
 
 LAYERS, WIDTH, HEADS, LENGTH, BATCH, VOCABULARY = 4, 128, 4, 64, 8, 256
