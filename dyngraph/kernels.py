@@ -249,7 +249,7 @@ class BackwardPlan(ABC):
         except KeyError:
             made = self.make(targets, absent)
             made.__name__ = made.__qualname__ = self.kernel.spec.node_name
-            made.plan, made.targets = self, targets
+            vars(made).update(plan=self, targets=targets)  # to tell kernels apart by
             self._functions[targets, absent] = made
             return made
 

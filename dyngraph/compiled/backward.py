@@ -73,6 +73,7 @@ def run_compiled(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any
         raise
     finally:
         task.values = how
+    report.warn_of_churn()
     if found is not None and len(recorded.trail) == 1:
         (settled,) = recorded.trail
         route = _route_of(found, settled, symbols)

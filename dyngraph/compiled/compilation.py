@@ -45,7 +45,7 @@ def _compile_apart(program: Program, arrays: list[Any], x64: bool) -> None:
         with jax.enable_x64(x64):
             _compile(program, arrays)
     except Exception as error:
-        report.note_failure(program, error)
+        report.note_failure(len(program), error)
     finally:
         arrays.clear()
         with _lock:

@@ -9,6 +9,7 @@ import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dyngraph.graph.anomaly import frames_of_ours
 from dyngraph.graph.node import Node
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class _Counts:
 _lock = threading.Lock()
 _counts = _Counts()
 _events: deque[tuple[str, int]] = deque(maxlen=KEPT_EVENTS)
-_last_lookups: deque[bool] = deque(maxlen=CHURN_WINDOW)
+_last_lookups: deque[str | None] = deque(maxlen=CHURN_WINDOW)
 _has_warned = False
 
 
@@ -118,28 +119,35 @@ def note_hit() -> None:
     """A sequence was known."""
     with _lock:
         _counts.hits += 1
-        _last_lookups.append(False)
+        _last_lookups.append(None)
 
 
 def note_miss(difference: str, *, is_compiled: bool) -> None:
     """A sequence was new; `is_compiled` if all its pieces were known and compiled."""
-    global _has_warned
     with _lock:
         _counts.misses += 1
         _note(f"new: {difference}")
-        _last_lookups.append(not is_compiled)
-        churns = not _has_warned and sum(_last_lookups) >= CHURN_MISSES
-        _has_warned = _has_warned or churns
-    if churns:
-        warnings.warn(
-            f"{CHURN_MISSES} of the last {len(_last_lookups)} backwards had a structure that was "
-            f"not seen before, and ran kernel by kernel. The last one: {difference}. Make what "
-            "changes a tensor's value instead of a shape or a Python number that shapes the graph, "
-            "pad to few lengths, or leave compiled_autograd() for these steps; "
-            "dyngraph.compiled.explain() lists the differences.",
-            UserWarning,
-            stacklevel=2,
+        _last_lookups.append(None if is_compiled else difference)
+
+
+def warn_of_churn() -> None:
+    """Warns, once, where nearly every backward has a structure of its own."""
+    global _has_warned
+    with _lock:
+        if _has_warned or len(_last_lookups) < CHURN_MISSES:
+            return
+        new = [difference for difference in _last_lookups if difference is not None]
+        if len(new) < CHURN_MISSES:
+            return
+        _has_warned = True
+        text = (
+            f"{len(new)} of the last {len(_last_lookups)} backwards had a structure that was not "
+            f"seen before, so nothing that is compiled served them. The last one: {new[-1]}. Pad "
+            "to few lengths, make what changes a tensor's value instead of a shape or of a Python "
+            "number that shapes the graph, or leave compiled_autograd() for these steps; "
+            "dyngraph.compiled.explain() lists the differences."
         )
+    warnings.warn(text, UserWarning, stacklevel=frames_of_ours())
 
 
 def note_segment() -> None:
@@ -170,10 +178,11 @@ def note_compilation(program: Program) -> None:
         _note(f"compiled: {len(program)} calls, {fused}{program.seconds:.2f} s")
 
 
-def note_failure(program: Program, error: BaseException) -> None:
-    """A Program could not be compiled."""
+def note_failure(calls: int, error: BaseException) -> None:
+    """Calls could not be compiled together."""
+    reason = str(error).partition("\n")[0]
     with _lock:
-        _note(f"failed: {len(program)} calls: {type(error).__name__}: {str(error).splitlines()[0]}")
+        _note(f"failed: {calls} calls, which run one by one: {type(error).__name__}: {reason}")
 
 
 def shown(value: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 
+from dyngraph.compiled import report
 from dyngraph.compiled.program import Aval, Call, run_call
 from dyngraph.compiled.schedule import Schedule, find_schedule, forget
 from dyngraph.graph.node import Node
@@ -170,8 +171,9 @@ class Settled:
     def _run_calls_or_each(self) -> None:
         try:
             self._run_calls()
-        except Exception:
+        except Exception as error:
             self._run_one_by_one()
+            report.note_failure(len(self.segment.calls), error)  # only together did they fail
 
     def _run_calls(self) -> None:
         segment = self.segment
@@ -216,7 +218,7 @@ class Settled:
             symbol = reference()
             if symbol is not None:
                 symbol.value = values[symbol.number]
-        if failure is None:  # only together do they fail
+        if failure is None:
             return
         for leaf, value, at in segment.accumulated:
             if at <= done:

@@ -105,7 +105,7 @@ def run_watched(
     except Exception:
         text = "\n\n".join(_history(node))
         try:
-            warnings.warn(text, UserWarning, stacklevel=_frames_of_ours())
+            warnings.warn(text, UserWarning, stacklevel=frames_of_ours())
         except UserWarning:  # the error of backward is the one to raise
             print(text, file=sys.stderr)
         raise
@@ -114,7 +114,7 @@ def run_watched(
     return results
 
 
-def _frames_of_ours() -> int:
+def frames_of_ours() -> int:
     """From the caller outwards, the number of the first frame that is not this package's."""
     frames = enumerate(traceback.walk_stack(sys._getframe(1)), 1)
     return next((number for number, (frame, _) in frames if not is_ours(frame)), 1)

@@ -16,6 +16,7 @@ import pytest
 import dyngraph as dg
 from dyngraph.autograd import forward_ad as fwd
 from dyngraph.tracing import trace_live
+from tests.conftest import set_config
 from tests.opinfo import OpInfo, Sample
 from tests.rows import ROWS
 
@@ -196,6 +197,26 @@ def test_gradient_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) -> None:
     for got, want in zip(grads, expected, strict=True):
         assert got.dtype == want.dtype
         trial.close(got, want)
+
+
+@cases(list({row.name: (row, i) for row, i in reversed(WITH_GRADIENT)}.values()))
+@pytest.mark.filterwarnings("ignore:.*not seen before")
+def test_compiled_gradient_is_that_of_the_engine(row: OpInfo, sample: Sample) -> None:
+    trial = Trial(row, sample)
+    inputs, outs = trial.run()
+    outs = [o for o in outs if is_float(o)]
+    given = [dg.tensor(c) for c in trial.cotangents(outs)]
+    want = dg.autograd.grad(outs, inputs, given, retain_graph=True)
+    before = dg.compiled.stats()
+    with set_config(compile_after=1), dg.compiled_autograd():
+        got = dg.autograd.grad(outs, inputs, given)
+    after = dg.compiled.stats()
+    assert after.segments > before.segments or after.misses == before.misses, (
+        dg.compiled.explain()[-1]  # unless no kernel ran
+    )
+    for g, w in zip(got, want, strict=True):
+        assert g.dtype == w.dtype
+        trial.close(g, w)
 
 
 @cases(WITH_SECOND)
