@@ -53,7 +53,7 @@ READING_ORDER = """
     backward methods
     numpy linalg fft special masked signal autograd
     compiled.fusion compiled.report compiled.program compiled.pieces compiled.compilation
-    compiled.difference compiled.schedule compiled.traced compiled.recording compiled.walk
+    compiled.difference compiled.schedule compiled.traced compiled.segment compiled.recording compiled.walk
     compiled.backward compiled.toggle compiled.overview compiled
     library func utils
     nn optim interop viz sharding

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from dyngraph import modes
 from dyngraph.compiled import report
 from dyngraph.compiled.program import Cache
-from dyngraph.compiled.recording import RecordedValues, Settled, Symbol, locks_of
+from dyngraph.compiled.recording import RecordedValues
 from dyngraph.compiled.schedule import Schedule
+from dyngraph.compiled.segment import Settled, Symbol, locks_of
 from dyngraph.compiled.walk import Walk, walk
 from dyngraph.graph import anomaly
 from dyngraph.graph.engine import GraphTask
