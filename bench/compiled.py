@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -100,6 +101,7 @@ def backward_by_torch(program: Program, *, slow: bool) -> Candidates:
     """The same by torch, and by its compiled autograd, whose first call takes minutes."""
     parameters = [torch.from_numpy(a.copy()).requires_grad_() for a in program.arrays]
     loss = program.run(torch, parameters)
+    switch: Any = importlib.import_module("torch._dynamo.compiled_autograd") if slow else None
 
     def eager() -> None:
         loss.backward(retain_graph=True)
@@ -107,7 +109,7 @@ def backward_by_torch(program: Program, *, slow: bool) -> Candidates:
             p.grad = None
 
     def by_compiled_autograd() -> None:
-        with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+        with switch._enable(torch.compile(backend="eager")):
             eager()
 
     candidates: Candidates = {TORCH: eager}

@@ -83,6 +83,9 @@ def moe() -> Program:
 def gpt() -> Program:
     """The GPT."""
     data = {lib: [constant(lib, a) for a in workloads.gpt_batch()] for lib in libraries()}
-    return Program(
-        lambda lib, values: workloads.gpt(lib, *data[lib], values), workloads.gpt_arrays()
-    )
+
+    def run(lib: Any, weights: list[Any]) -> Any:
+        symbols, targets, mask = data[lib]
+        return workloads.gpt(lib, symbols, targets, mask, weights)
+
+    return Program(run, workloads.gpt_arrays())
