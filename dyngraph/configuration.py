@@ -41,7 +41,8 @@ _SETTINGS = {
         16,
         _is_count,
         "an int of at least 1",
-        "After how many of the last 64 backwards a sequence in pieces is compiled whole.",
+        "After how many backwards a sequence in pieces is compiled whole; they must be two thirds "
+        "of the last ones.",
     ),
     "compile_in_background": Setting(
         False,

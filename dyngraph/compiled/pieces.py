@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from dyngraph.compiled.program import Aval, Call
 
-TARGET = 64
+TARGET = 32
 """How many calls a piece of short periods should have; no shorter sequence is cut."""
 LONGEST = 400
 """How many calls a piece may have."""

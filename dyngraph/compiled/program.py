@@ -84,7 +84,6 @@ class Program:
         "key",
         "options",
         "outputs",
-        "runs",
         "seconds",
         "sightings",
     )
@@ -97,7 +96,6 @@ class Program:
         self.outputs = tuple(outputs)
         self.key: Hashable = (self.calls, self.avals, self.outputs)
         self.sightings = 0
-        self.runs = 0
         self.seconds = 0.0
         self.options: dict[str, Any] | None = None
         self._jaxpr: ClosedJaxpr | None = None

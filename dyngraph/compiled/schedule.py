@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ WHOLE_LIMIT = 5000
 
 _programs = Cache(len)
 _schedules = Cache(lambda schedule: len(schedule.calls))
-_recent: deque[int] = deque(maxlen=64)
+_recent: deque[int] = deque(maxlen=1024)
 """The last sequences that ran, over all threads."""
 
 
@@ -101,7 +102,8 @@ class Schedule:
             program.sightings += 1
         if self.whole is None and len(self.calls) <= WHOLE_LIMIT:
             after = config.compile_whole_after
-            if self.sightings >= after and _recent.count(id(self)) >= after:
+            last = itertools.islice(reversed(_recent), after * 3 // 2)
+            if self.sightings >= after and sum(i == id(self) for i in last) >= after:
                 (self.whole,) = self._steps(cut(self.calls, self.outputs, [0, len(self.calls)]))
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:

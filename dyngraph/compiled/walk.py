@@ -132,8 +132,15 @@ def _types(arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Shape, dtype and weak type of each array; None for None."""
     try:
         return tuple([array.aval for array in arrays])
-    except AttributeError:  # one is None, or numpy's
-        return tuple([None if array is None else jax.typeof(array) for array in arrays])
+    except AttributeError:  # one is None, or numpy's, which JAX describes more slowly
+        return tuple([_type_of(array) for array in arrays])
+
+
+def _type_of(array: Any) -> Any:
+    known = getattr(array, "aval", None)
+    if known is None and array is not None:
+        return jax.typeof(array)
+    return known
 
 
 def _shapes_beside(operators: Sequence[Any], beside: set[Any]) -> tuple[Any, ...]:
