@@ -215,13 +215,21 @@ def test_gradients_are_right_while_the_cache_overflows() -> None:
 # Fusion
 
 
-def test_fusion_is_left_out_of_long_programs_on_small_arrays() -> None:
-    x = leaf(1.0, 2.0)
-    with set_config(compile_after=1), dg.compiled_autograd():
-        x.exp().sum().backward()
-    (program,) = dg.compiled.programs()
+def test_short_program_is_fused() -> None:
+    program = sum_of_both()
+    run(program, [1.0, 2.0])
     assert program.options == {}
+
+
+def test_long_program_on_small_arrays_is_not_fused() -> None:
+    calls = [Call(add, (-1, -1), 1), *[Call(add, (i, -1), 1) for i in range(256)]]
+    program = Program(calls, [VECTOR], [256])
+    run(program, [1.0, 2.0])
+    assert program.options == {"xla_disable_hlo_passes": "fusion"}
+
+
+def test_setting_decides_instead_of_the_rule() -> None:
+    program = sum_of_both()
     with set_config(fusion=False):
-        other = sum_of_both()
-        run(other, [1.0, 2.0])
-        assert other.options == {"xla_disable_hlo_passes": "fusion"}
+        run(program, [1.0, 2.0])
+    assert program.options == {"xla_disable_hlo_passes": "fusion"}
