@@ -46,7 +46,7 @@ def _why(new: Schedule, old: Schedule) -> str:
         )
     for i, (now, was) in enumerate(zip(new.inputs, old.inputs, strict=False)):
         if now != was:
-            return f"input {i}{_readers(new, i)} {_change(_aval(was), _aval(now))}"
+            return f"input {i}{_readers(new, i)} is {_change(_aval(was), _aval(now))}"
     return "other gradients are asked of it"
 
 
@@ -65,21 +65,21 @@ def _kernels(was: Any, now: Any) -> str:
     statics = [plan.kernel.statics for plan in plans]
     for key, value in statics[1].items():
         if statics[0].get(key) != value:
-            return f"{names[1]}: {key} was {statics[0].get(key)!r}, is {value!r}"
+            return f"of {names[1]}: {key} was {statics[0].get(key)!r}, is {value!r}"
     if plans[0].needed != plans[1].needed:
         needed = [", ".join(plan.needed) for plan in plans]
-        return f"{names[1]}: the gradient was needed of {needed[0]}, is of {needed[1]}"
+        return f"of {names[1]}: the gradient was needed of {needed[0]}, is of {needed[1]}"
     targets = [[_target(t) for t in kernel.__wrapped__.targets if t] for kernel in (was, now)]
     if targets[0] != targets[1]:
-        return f"{names[1]}: its inputs {_change(', '.join(targets[0]), ', '.join(targets[1]))}"
+        return f"of {names[1]}: for {_change(', '.join(targets[0]), ', '.join(targets[1]))}"
     avals = [[_aval(a) for a in getattr(plan, "avals", ()) if a is not None] for plan in plans]
     if avals[0] != avals[1]:
-        return f"{names[1]}: its inputs {_change(', '.join(avals[0]), ', '.join(avals[1]))}"
-    return f"{names[1]}: other outputs have a gradient"
+        return f"of {names[1]}: of {_change(', '.join(avals[0]), ', '.join(avals[1]))}"
+    return f"of {names[1]}: other outputs have a gradient"
 
 
 def _change(was: str, now: str) -> str:
-    return f"was {was}, is {now}" if "," not in was else f"were {was}, are {now}"
+    return f"{now} instead of {was}"
 
 
 def _plan(kernel: Any) -> Any:

@@ -25,7 +25,7 @@ def backwards_of(sizes: range) -> None:
 
 def test_new_structures_every_time_warn_with_what_differs() -> None:
     with pytest.warns(
-        UserWarning, match=r"48 of the last 48 .*was float32\[47\], is float32\[48\]"
+        UserWarning, match=r"48 of the last 48 .*for float32\[48\] instead of float32\[47\]"
     ):
         backwards_of(range(1, report.CHURN_MISSES + 1))
 
