@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # What is asked of an ordinary backward is asked of a compiled one too: each test in these folders
 # and files runs as it is, and once more with every backward compiled on first sight.
-IN_BOTH_MODES = "graph autograd views utils func test_seeds.py test_docstrings.py".split()
+IN_BOTH_MODES = "graph autograd views utils func test_seeds.py".split()
 COMPILED_EXAMPLES = 20
 """How many programs that hypothesis draws are compiled for a test: each is another to XLA."""
 EAGER = pytest.param("eager", id="eager")

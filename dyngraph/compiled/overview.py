@@ -11,7 +11,7 @@ def stats() -> Stats:
     """Counts of what the compiled backward did: see `Stats`.
 
     >>> x = dg.tensor([2.0], requires_grad=True)
-    >>> dg.compiled.reset()
+    >>> dg.compiled.clear()
     >>> with dg.compiled_autograd():
     ...     for _ in range(3):
     ...         x.grad = None

@@ -54,6 +54,12 @@ def run_calls(calls: Sequence[Call], arrays: Sequence[Any]) -> list[Any]:
     return values
 
 
+def run_for(calls: Sequence[Call], outputs: Sequence[int], arrays: Sequence[Any]) -> list[Any]:
+    """Those of the values that go out."""
+    values = run_calls(calls, arrays)
+    return [values[i] if i >= 0 else arrays[~i] for i in outputs]
+
+
 def run_call(call: Call, arrays: Sequence[Any], values: list[Any]) -> None:
     """Runs one call, and appends to `values` what it makes."""
     made = call.kernel(
@@ -70,18 +76,21 @@ class Program:
     runs.
 
     Call it with the arrays that come from outside; it returns a list. `key` is its structure: two
-    Programs with equal keys are one, see `find_program`.
+    Programs with equal keys are one, see `find_program`. `of_pieces` says that its calls are those
+    of whole pieces, by their `kernel`.
     """
 
     __slots__ = (
         "__weakref__",
         "_jaxpr",
         "_jitted",
+        "_kernel",
         "_lock",
         "_operator",
         "avals",
         "calls",
         "key",
+        "of_pieces",
         "options",
         "outputs",
         "seconds",
@@ -89,17 +98,24 @@ class Program:
     )
 
     def __init__(
-        self, calls: Sequence[Call], avals: Sequence[Aval], outputs: Sequence[int]
+        self,
+        calls: Sequence[Call],
+        avals: Sequence[Aval],
+        outputs: Sequence[int],
+        *,
+        of_pieces: bool = False,
     ) -> None:
         self.calls = tuple(calls)
         self.avals = tuple(avals)
         self.outputs = tuple(outputs)
         self.key: Hashable = (self.calls, self.avals, self.outputs)
+        self.of_pieces = of_pieces
         self.sightings = 0
         self.seconds = 0.0
         self.options: dict[str, Any] | None = None
         self._jaxpr: ClosedJaxpr | None = None
         self._jitted: Callable[..., Any] | None = None
+        self._kernel: Callable[..., Any] | None = None
         self._operator: Callable[..., Any] | None = None
         self._lock = threading.Lock()
 
@@ -127,6 +143,18 @@ class Program:
         jitted = self._jitted
         return self.compile(arrays) if jitted is None else jitted(*arrays)
 
+    @property
+    def kernel(self) -> Callable[..., Any]:
+        """The Program as one kernel of a larger Program, which XLA fuses with nothing outside."""
+        if self._kernel is None:
+            calls, outputs = self.calls, self.outputs
+
+            def piece(*arrays: Any) -> Any:
+                return jax.lax.optimization_barrier(tuple(run_for(calls, outputs, arrays)))
+
+            self._kernel = jax.jit(piece)
+        return self._kernel
+
     def operator(self, *tensors: Tensor) -> list[Tensor]:
         """The Program as an operator on tensors, which records a node: its rule is JAX's."""
         if self._operator is None:
@@ -143,8 +171,7 @@ class Program:
 
     def function(self, *arrays: Any) -> list[Any]:
         """The calls one by one, traced into whatever is being traced."""
-        values = run_calls(self.calls, arrays)
-        return [values[i] if i >= 0 else arrays[~i] for i in self.outputs]
+        return run_for(self.calls, self.outputs, arrays)
 
     @property
     def jaxpr(self) -> ClosedJaxpr:

@@ -91,7 +91,7 @@ def explain() -> Explanation:
     took.
 
     >>> x = dg.tensor([2.0], requires_grad=True)
-    >>> dg.compiled.reset()
+    >>> dg.compiled.clear()
     >>> with dg.compiled_autograd():
     ...     (x * x).backward()
     ...     x.exp().backward()

@@ -24,9 +24,11 @@ _recent: deque[int] = deque(maxlen=1024)
 """The last sequences that ran, over all threads."""
 
 
-def find_program(calls: Sequence[Call], avals: Sequence[Aval], outputs: Sequence[int]) -> Program:
+def find_program(
+    calls: Sequence[Call], avals: Sequence[Aval], outputs: Sequence[int], *, of_pieces: bool = False
+) -> Program:
     """The one Program of this structure."""
-    program = Program(calls, avals, outputs)
+    program = Program(calls, avals, outputs, of_pieces=of_pieces)
     found = _programs.find(program.key)
     return _programs.keep(program.key, program) if found is None else found
 
@@ -90,6 +92,19 @@ class Schedule:
             steps.append(Step(program, piece.inputs, piece.outputs, done))
         return steps[::-1]
 
+    def _whole(self) -> Step:
+        """The pieces as the calls of one Program."""
+        calls, numbers = [], {}
+        for program, inputs, outputs, _ in self.steps:
+            given = tuple([numbers[i] if i >= 0 else i for i in inputs])
+            calls.append(Call(program.kernel, given, len(outputs)))
+            for number in outputs:
+                numbers[number] = len(numbers)
+        (piece,) = cut(calls, [numbers[i] for i in self.outputs], [0, len(calls)])
+        avals = [self.inputs[~i] for i in piece.inputs]
+        program = find_program(piece.calls, avals, piece.local_outputs(), of_pieces=True)
+        return Step(program, piece.inputs, self.outputs, ())
+
     def programs(self) -> list[Program]:
         """The Programs of its pieces, each once."""
         return list(dict.fromkeys(step.program for step in self.steps))
@@ -104,7 +119,7 @@ class Schedule:
             after = config.compile_whole_after
             last = itertools.islice(reversed(_recent), after * 3 // 2)
             if self.sightings >= after and sum(i == id(self) for i in last) >= after:
-                (self.whole,) = self._steps(cut(self.calls, self.outputs, [0, len(self.calls)]))
+                self.whole = self._whole()
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
         """The outputs, from what comes from outside."""

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 import dyngraph as dg
 from dyngraph.compiled.pieces import LONGEST, TARGET, boundaries, cut
 from dyngraph.compiled.program import Call, run_calls
-from tests.compiled.helpers import assert_same, compilations_of, grad_of
+from tests.compiled.helpers import assert_same, compilations_of, grad_of, leaf, same_in_both_modes
 from tests.conftest import set_config
 
 bodies = st.lists(st.integers(0, 6), min_size=1, max_size=40)
@@ -197,3 +197,41 @@ def test_structure_that_keeps_coming_back_is_compiled_whole() -> None:
         with dg.compiled_autograd():
             assert_same(step(), expected)
         assert dg.compiled.stats().segments == 1
+
+
+# The whole, made of pieces
+
+
+def recurrence(steps: int) -> tuple[dg.Tensor, dg.Tensor]:
+    """The loss of an unrolled loop, and its weight."""
+    weight, h = leaf(0.5, -0.5), dg.ones(2)
+    for _ in range(steps):
+        h = ((h * weight).tanh() * h.sin() + weight).sigmoid()
+    return h.sum(), weight
+
+
+def test_whole_of_several_pieces_gives_what_they_give() -> None:
+    def program() -> dg.Tensor:
+        loss, weight = recurrence(12)
+        return dg.autograd.grad(loss, weight)[0]
+
+    with set_config(compile_after=1, compile_whole_after=2):
+        same_in_both_modes(program)
+    assert dg.compiled.programs()[-1].of_pieces
+
+
+def test_whole_traces_equal_pieces_once() -> None:
+    with set_config(compile_after=1, compile_whole_after=2), dg.compiled_autograd():
+        for _ in range(2):
+            loss, weight = recurrence(40)
+            dg.autograd.grad(loss, weight)
+    whole = dg.compiled.programs()[-1]
+    assert len(set(call.kernel for call in whole.calls)) < len(whole.calls) / 2
+
+
+def test_structure_that_is_rare_stays_in_pieces() -> None:
+    with set_config(compile_after=1, compile_whole_after=4), dg.compiled_autograd():
+        for turn in range(12):
+            loss, weight = recurrence(12 + turn % 2)
+            dg.autograd.grad(loss, weight)
+    assert not any(program.of_pieces for program in dg.compiled.programs())
