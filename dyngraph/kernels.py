@@ -185,8 +185,7 @@ class _Plans(dict[int, "BackwardPlan | PlansByShape"]):
         needed = [n for i, n in enumerate(spec.differentiable) if needs >> i & 1]
         by_hand = all(n in spec.rules for n in needed)
         plan = RulePlan(self.kernel, needed) if by_hand else PlansByShape(self.kernel, needed)
-        self[needs] = plan
-        return plan
+        return self.setdefault(needs, plan)
 
 
 def same(grad: Any) -> Any:
@@ -239,8 +238,9 @@ class BackwardPlan(ABC):
         try:
             return self._jitted[targets, absent]
         except KeyError:
-            made = self._jitted[targets, absent] = jax.jit(self.function(targets, absent))
-            return made
+            # another thread may have been faster: all call the same kernel
+            made = jax.jit(self.function(targets, absent))
+            return self._jitted.setdefault((targets, absent), made)
 
     def function(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
         """The same, not jitted."""
@@ -250,8 +250,7 @@ class BackwardPlan(ABC):
             made = self.make(targets, absent)
             made.__name__ = made.__qualname__ = self.kernel.spec.node_name
             vars(made).update(plan=self, targets=targets)  # to tell kernels apart by
-            self._functions[targets, absent] = made
-            return made
+            return self._functions.setdefault((targets, absent), made)
 
     @abstractmethod
     def make(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
@@ -317,8 +316,8 @@ class PlansByShape:
         try:
             return self._plans[key]
         except KeyError:
-            plan = self._plans[key] = TracedPlan(self.kernel, self.needed, inputs)
-            return plan
+            plan = TracedPlan(self.kernel, self.needed, inputs)
+            return self._plans.setdefault(key, plan)
 
 
 class TracedPlan(BackwardPlan):

@@ -21,7 +21,7 @@ _pool: ThreadPoolExecutor | None = None
 def compile_now(program: Program, arrays: Sequence[Any]) -> list[Any] | None:
     """Compiles and runs a Program: its results. None where it is left to the background."""
     if not config.compile_in_background:
-        return _compile(program, arrays)
+        return program.compile(arrays)
     global _pool
     with _lock:
         if program not in _waiting:
@@ -32,18 +32,10 @@ def compile_now(program: Program, arrays: Sequence[Any]) -> list[Any] | None:
     return None
 
 
-def _compile(program: Program, arrays: Sequence[Any]) -> list[Any]:
-    before = program.is_compiled
-    results = program.compile(arrays)
-    if not before:
-        report.note_compilation(program)
-    return results
-
-
 def _compile_apart(program: Program, arrays: list[Any], x64: bool) -> None:
     try:
         with jax.enable_x64(x64):
-            _compile(program, arrays)
+            program.compile(arrays)
     except Exception as error:
         report.note_failure(len(program), error)
     finally:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from dyngraph.compiled import report
 from dyngraph.compiled.fusion import compiler_options
 from dyngraph.configuration import config
 from dyngraph.dispatch import write_dispatcher
@@ -137,6 +138,7 @@ class Program:
             self.options = options
             self.seconds = time.perf_counter() - start
             self._jitted = jitted
+            report.note_compilation(self)
             return results
 
     def __call__(self, *arrays: Any) -> list[Any]:
