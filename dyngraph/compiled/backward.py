@@ -104,7 +104,10 @@ def _route_of(found: Walk, settled: Settled, captured: dict[int, Any]) -> Route 
             tuple([(leaves[id(leaf)], source(value)) for leaf, value in settled.accumulated]),
             tuple([(i, None if v is None else source(v)) for i, v in captured.items()]),
             tuple(
-                [(tensors[id(tensor)], source(value)) for tensor, value in settled.segment.retained]
+                [
+                    (tensors[id(tensor)], source(value))
+                    for tensor, value, _ in settled.segment.retained
+                ]
             ),
         )
     except KeyError:  # something came from elsewhere than the walk looked

@@ -125,7 +125,8 @@ class RecordedValues:
         segment.accumulated.append((variable, value, len(segment.calls)))
 
     def retain(self, tensor: Tensor, value: Any) -> None:
-        self.segment.retained.append((tensor, value))
+        segment = self.segment
+        segment.retained.append((tensor, value, len(segment.calls)))
 
     def release(self, node: Node) -> None:
         segment = self.segment

@@ -40,15 +40,15 @@ class Segment:
 
     `given` are the values that come from outside, `symbols` those that the calls will make;
     `nodes` says whose kernel each call runs, None for a sum. What is to happen once the calls have
-    run is in `accumulated`, `retained` and `released`; each accumulation with the number of calls
-    that came before it.
+    run is in `accumulated`, `retained` and `released`, each time with the number of calls that came
+    before it.
     """
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.nodes: list[Node | None] = []
         self.accumulated: list[tuple[Tensor, Any, int]] = []
-        self.retained: list[tuple[Tensor, Any]] = []
+        self.retained: list[tuple[Tensor, Any, int]] = []
         self.released: list[tuple[Node, int]] = []
         self.recorded: list[Callable[..., Any]] = []
         self.given: list[Any] = []
@@ -147,7 +147,7 @@ class Settled:
                     self.how.store(leaf, known(total))
                 for leaf, value in self.accumulated:
                     self.how.accumulate(leaf, known(value))
-        for tensor, value in segment.retained:
+        for tensor, value, _ in segment.retained:
             self.how.retain(tensor, known(value))
         for node, _ in segment.released:
             node.release()
@@ -223,6 +223,9 @@ class Settled:
         for leaf, value, at in segment.accumulated:
             if at <= done:
                 self.how.accumulate(leaf, values[value] if type(value) is int else known(value))
+        for tensor, value, at in segment.retained:
+            if at <= done:
+                self.how.retain(tensor, known(value))
         for node, at in segment.released:
             if at <= done:
                 node.release()

@@ -136,6 +136,20 @@ def test_rule_that_fails_leaves_freed_what_eager_leaves_freed(
     error_in_both_modes(program)
 
 
+def test_gradients_retained_before_a_rule_fails_are_set(
+    failing: Callable[[Any], dg.Tensor],
+) -> None:
+    def program() -> Any:
+        x = leaf(1.0, 2.0)
+        y = failing(x.exp())
+        z = y * 2
+        y.retain_grad()
+        z.retain_grad()
+        return raised_by(z.sum().backward), y.grad, z.grad
+
+    error_in_both_modes(program)
+
+
 def test_good_graph_runs_and_compiles_after_a_rule_that_fails(
     failing: Callable[[Any], dg.Tensor],
 ) -> None:
