@@ -1,5 +1,4 @@
-"""Random sessions: what a user does to leaves, programs and their graphs, three times over: eagerly,
-compiled, and by `jax.grad`."""
+"""Random sessions: what users do to leaves and graphs, eagerly, compiled, and by `jax.grad`."""
 
 from __future__ import annotations
 
