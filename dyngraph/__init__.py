@@ -21,6 +21,7 @@ from dyngraph import (
     masked as masked,
     nn as nn,
     numpy as numpy,
+    optim as optim,
     random as random,
     signal as signal,
     special as special,

@@ -25,6 +25,7 @@ SUBMODULES = (
     "masked",
     "nn",
     "numpy",
+    "optim",
     "random",
     "signal",
     "special",

@@ -1,0 +1,42 @@
+"""PyTorch's `torch.optim`, made of optax: one jitted call moves all parameters of all groups."""
+
+from dyngraph.optim.accumulated import (
+    Adadelta as Adadelta,
+    Adafactor as Adafactor,
+    Adagrad as Adagrad,
+    RMSprop as RMSprop,
+)
+from dyngraph.optim.adam import (
+    Adam as Adam,
+    Adamax as Adamax,
+    AdamW as AdamW,
+    Lion as Lion,
+    NAdam as NAdam,
+    RAdam as RAdam,
+)
+from dyngraph.optim.descent import ASGD as ASGD, SGD as SGD, Muon as Muon, Rprop as Rprop
+from dyngraph.optim.optimizer import (
+    Optimizer as Optimizer,
+    register_optimizer_step_post_hook as register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook as register_optimizer_step_pre_hook,
+)
+
+__all__ = [
+    "ASGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lion",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+]
