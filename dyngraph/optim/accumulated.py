@@ -4,7 +4,7 @@ Adafactor."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from dyngraph.optim.adam import after, before
 from dyngraph.optim.checks import check, check_not_negative, check_rate
@@ -61,7 +61,7 @@ class Adadelta(TransformedOptimizer):
     """As `torch.optim.Adadelta`: the same options and numbers."""
 
     numbers = ("lr", "rho", "eps", "weight_decay")
-    field_names = {"e_g": "square_avg", "e_x": "acc_delta"}
+    field_names: ClassVar = {"e_g": "square_avg", "e_x": "acc_delta"}
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class RMSprop(TransformedOptimizer):
     numbers = ("lr", "alpha", "eps", "weight_decay", "momentum")
     switches = ("weight_decay", "momentum")
     fixed = ("maximize", "centered")
-    field_names = {"nu": "square_avg", "mu": "grad_avg", "trace": "momentum_buffer"}
+    field_names: ClassVar = {"nu": "square_avg", "mu": "grad_avg", "trace": "momentum_buffer"}
 
     def __init__(
         self,
@@ -121,9 +121,7 @@ class RMSprop(TransformedOptimizer):
         differentiable: bool = False,
     ) -> None:
         check_rate(lr)
-        check_not_negative(
-            epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha
-        )
+        check_not_negative(epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         defaults = {
             "lr": lr,
             "momentum": momentum,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from dyngraph.optim.checks import check_betas, check_not_negative, check_rate
 from dyngraph.optim.need_optax import need_optax
@@ -231,7 +231,7 @@ class RAdam(_Moments):
 class Adamax(_Moments):
     """Adam with the greatest gradient in place of the second moment, as `torch.optim.Adamax`."""
 
-    field_names = {"count": "step", "mu": "exp_avg", "nu": "exp_inf"}
+    field_names: ClassVar = {"count": "step", "mu": "exp_avg", "nu": "exp_inf"}
 
     def __init__(
         self,
@@ -270,7 +270,7 @@ class Lion(_Moments):
     weight decay is `weight_decay`."""
 
     numbers = ("lr", "betas", "weight_decay")
-    field_names = {"count": "step", "mu": "exp_avg"}
+    field_names: ClassVar = {"count": "step", "mu": "exp_avg"}
 
     def __init__(
         self,

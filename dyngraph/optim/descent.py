@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from dyngraph.optim.adam import after, before
 from dyngraph.optim.checks import check, check_not_negative, check_rate
@@ -27,7 +27,7 @@ class SGD(TransformedOptimizer):
     numbers = ("lr", "momentum", "dampening", "weight_decay")
     switches = ("momentum", "dampening", "weight_decay")
     fixed = ("maximize", "nesterov")
-    field_names = {"trace": "momentum_buffer"}
+    field_names: ClassVar = {"trace": "momentum_buffer"}
     shared_names = ()
 
     def __init__(

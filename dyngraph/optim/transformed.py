@@ -6,33 +6,24 @@ tensor for all parameters that have taken their steps together.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph import batches, modes
-from dyngraph.errors import InPlaceError
+from dyngraph import modes
+from dyngraph.optim.cohorts import NEVER, Cohort, Found, check_writable, has_grad, versions_of
 from dyngraph.optim.need_optax import need_optax
 from dyngraph.optim.optimizer import Group, Optimizer
 from dyngraph.optim.options import Fixed, lower
-from dyngraph.optim.update import Inputs, Rule, run, start, take
+from dyngraph.optim.update import Inputs, Lists, Rule, run, start, take
 from dyngraph.storage import Storage, write_all
 from dyngraph.tensor import Tensor, new_tensor
-
-
-class Cohort(NamedTuple):
-    """Parameters of one group that are moved alike, and the tensors of numbers that they share."""
-
-    rule: Rule
-    params: list[Tensor]
-    states: list[dict[str, Tensor]]
-    shared: dict[str, Tensor]
-    numbers: Any
-    tensors: list[Any]
+from dyngraph.tracing import Tracer
 
 
 class TransformedOptimizer(Optimizer):
@@ -63,8 +54,8 @@ class TransformedOptimizer(Optimizer):
 
     def _forget(self) -> None:
         """Forgets what is only remembered to save time."""
-        self._made: dict[Storage, tuple[int | None, Any]] = {}
-        self._lowered: dict[Any, Any] = {}
+        self._found: Found | None = None
+        self._rules: list[Any] = []
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -97,47 +88,60 @@ class TransformedOptimizer(Optimizer):
     # --- one update ------------------------------------------------------------------------------
 
     def _update(self) -> None:
+        found = self._found
+        lists = [group["params"] for group in self.param_groups]
+        if found is None or not found.holds(lists, list(self.state.values())):
+            found = self._found = self._find()
+        elif modes.get_flags() & modes.MAPPED:
+            for p in itertools.chain.from_iterable(lists):
+                check_writable(p)
+        for cohorts in found.calls:
+            grads = [cohort.grads() for cohort in cohorts]
+            if None in grads:
+                self._found = None
+                return self._update()
+            if self._run(cohorts, grads, found.users):
+                self._found = None
+        return None
+
+    def _find(self) -> Found:
+        """Looks at every parameter, and gives those that have none their state."""
+        versions = versions_of(self._found)
+        lists, idle, users = [], [], Counter[int]()
         by_place: dict[Any, list[Cohort]] = defaultdict(list)
-        users: Counter[int] = Counter()
         for i, group in enumerate(self.param_groups):
-            waiting, members = self._members(group)
-            for state in waiting:
-                users.update(id(state[name]) for name in self.shared_names if name in state)
+            lists.append(list(group["params"]))
+            unique = dict.fromkeys(group["params"])
+            idle += [p for p in unique if not has_grad(p)]
+            members = self._members(group, [p for p in unique if has_grad(p)])
             for (place, first, *_), params in members.items():
-                cohort = self._cohort(i, group, params, first)
+                states = [self.state.get(p) or {} for p in params]
+                cohort = Cohort(i, params, states, self.shared_names)
+                cohort.first = first
+                cohort.versions = [versions.get(cell, NEVER) for cell in cohort.cells]
                 users.update(map(id, cohort.shared.values()))
                 by_place[place].append(cohort)
-        for cohorts in by_place.values():
-            self._run(cohorts, users)
+        for state in filter(None, map(self.state.get, idle)):
+            users.update(id(state[name]) for name in self.shared_names)
+        return Found(lists, list(self.state.values()), idle, list(by_place.values()), users)
 
-    def _members(
-        self, group: Group
-    ) -> tuple[list[dict[str, Tensor]], dict[tuple[Any, ...], list[Tensor]]]:
-        """The states of parameters without gradients, and the other parameters by what they have
-        in common: where they are, whether this is their first step, and the shared numbers."""
-        waiting, fresh = [], defaultdict(list)
+    def _members(self, group: Group, params: list[Tensor]) -> dict[tuple[Any, ...], list[Tensor]]:
+        """Parameters by what a cohort has in common: where they are, whether this is their first
+        step, and the numbers that they share."""
+        fresh: dict[Any, list[Tensor]] = defaultdict(list)
         members: dict[tuple[Any, ...], list[Tensor]] = defaultdict(list)
-        flags, states = modes.get_flags(), self.state
-        shared_names = self.shared_names
-        for p in dict.fromkeys(group["params"]):
-            meta = p._meta
-            if meta is None or meta.grad is None:
-                if p in states:
-                    waiting.append(states[p])
-                continue
-            cell = p._cell
-            _check_writable(p, meta.grad, flags)
-            known = self._made.get(cell)
-            place = _place(cell.array) if known is None else known[1]
-            state = states.get(p) or {}
-            if not self._is_started(group, state):
+        for p in params:
+            check_writable(p)
+            place, state = _place(p._cell.array), self.state.get(p) or {}
+            if self._is_started(group, state):
+                key = place, False, *[id(state[name]) for name in self.shared_names]
+                members[key].append(p)
+            else:
                 fresh[place].append(p)
-                continue
-            members[(place, False, *[id(state[name]) for name in shared_names])].append(p)
-        for place, params in fresh.items():
-            self._start(group, params)
-            members[(place, True)] = params
-        return waiting, members
+        for place, some in fresh.items():
+            self._start(group, some)
+            members[place, True] = some
+        return members
 
     def _is_started(self, group: Group, state: dict[str, Any]) -> bool:
         """Whether a parameter has all the state that its steps need."""
@@ -145,23 +149,27 @@ class TransformedOptimizer(Optimizer):
 
     def _start(self, group: Group, params: list[Tensor]) -> None:
         """Gives parameters the state that they have before their first step."""
-        rule, numbers, tensors = self._rule(-1, group, first=True)
-        own, shared = start(
-            rule, [p._cell.array for p in params], Inputs([], {}, numbers, tensors)
-        )
+        rule, numbers, tensors = self._rule(group, first=True)
+        inputs = Inputs([], {}, numbers, tensors)
+        own, shared = start(rule, [p._cell.array for p in params], inputs)
         together = {name: new_tensor(Storage(array)) for name, array in shared.items()}
         for i, p in enumerate(params):
             parts = {name: new_tensor(Storage(a[i])) for name, a in own.items() if a[i] is not None}
             self.state[p].update(together | parts)
 
-    def _cohort(self, index: int, group: Group, params: list[Tensor], first: bool) -> Cohort:
-        rule, numbers, tensors = self._rule(index, group, first=first)
-        states = [self.state.get(p) or {} for p in params]
-        shared = {name: states[0][name] for name in self.shared_names if states}
-        return Cohort(rule, params, states, shared, numbers, tensors)
-
-    def _rule(self, index: int, group: Group, *, first: bool) -> tuple[Rule, Any, list[Any]]:
+    def _rule(self, group: Group, *, first: bool) -> tuple[Rule, Any, list[Any]]:
         """What is compiled for the group, and the inputs that its options are."""
+        options = [group[name] for name in (*self.numbers, *self.fixed)]
+        keep = not any([isinstance(option, Tensor) for option in options])
+        for known, result in self._rules if keep else ():
+            if known == (options, first):
+                return result
+        result = self._make_rule(group, first=first)
+        if keep:
+            self._rules = [((options, first), result), *self._rules[:7]]
+        return result
+
+    def _make_rule(self, group: Group, *, first: bool) -> tuple[Rule, Any, list[Any]]:
         values: dict[str, Any] = {name: group[name] for name in self.numbers}
         for name in self.switches:
             if not isinstance(values[name], Tensor) and not values[name]:
@@ -174,64 +182,33 @@ class TransformedOptimizer(Optimizer):
             values[name] = group[name]
             forms.append(Fixed(group[name]))
         forms.append(lower(float(first), numbers, tensors))
-        known = self._lowered.get(index)
-        if known is None or known[0] != numbers:
-            with jax.ensure_compile_time_eval():  # it is kept, so it must be no tracer
-                known = self._lowered[index] = numbers, jnp.asarray(np.array(numbers, np.float64))
-        return Rule(type(self), tuple(values), tuple(forms)), known[1], tensors
+        with jax.ensure_compile_time_eval():  # it is kept, so it must be no tracer
+            array = jnp.asarray(np.array(numbers, np.float64))
+        return Rule(type(self), tuple(values), tuple(forms)), array, tensors
 
-    def _run(self, cohorts: list[Cohort], users: Counter[int]) -> None:
-        param_cells = [[p._cell for p in c.params] for c in cohorts]
-        state_cells = [self._state_cells(c) for c in cohorts]
-        replaced = [
-            (self._take_params(cells), {name: _take(some) for name, some in own.items()})
-            for cells, own in zip(param_cells, state_cells, strict=True)
+    def _run(self, cohorts: list[Cohort], grads: list[Any], users: Counter[int]) -> bool:
+        """Moves the parameters of some cohorts by one call; returns whether what was found has
+        changed by that."""
+        rules, replaced, inputs = [], [], []
+        for cohort, own_grads in zip(cohorts, grads, strict=True):
+            rule, numbers, tensors = self._rule(self.param_groups[cohort.group], first=cohort.first)
+            versions = [cell.version for cell in cohort.cells]
+            made = None
+            if versions != cohort.versions:
+                made = [now == then for now, then in zip(versions, cohort.versions, strict=True)]
+            params = take(cohort.cells, made=made)
+            replaced.append((params, {name: _take(some) for name, some in cohort.own.items()}))
+            del params
+            arrays = [grad._cell.array for grad in own_grads]
+            shared = {name: tensor._cell.array for name, tensor in cohort.shared.items()}
+            rules.append(rule)
+            inputs.append(Inputs(arrays, shared, numbers, tensors))
+        results = run(tuple(rules), replaced, inputs)
+        del replaced
+        changed = [
+            _write(cohort, *result, users) for cohort, result in zip(cohorts, results, strict=True)
         ]
-        inputs = [
-            Inputs(
-                [p._meta.grad._cell.array for p in c.params],  # type: ignore[union-attr]
-                {name: tensor._cell.array for name, tensor in c.shared.items()},
-                c.numbers,
-                c.tensors,
-            )
-            for c in cohorts
-        ]
-        results = run(tuple([c.rule for c in cohorts]), replaced, inputs)
-        for cohort, cells, own, result in zip(
-            cohorts, param_cells, state_cells, results, strict=True
-        ):
-            moved, states, shared = result
-            self._write_params(cohort.params, cells, moved)
-            for name, some in own.items():
-                pairs = [(c, a) for c, a in zip(some, states[name], strict=True) if c is not None]
-                write_all([c for c, _ in pairs], [a for _, a in pairs])
-            _write_shared(cohort, shared, users)
-
-    def _state_cells(self, cohort: Cohort) -> dict[str, list[Storage | None]]:
-        names = dict.fromkeys(name for state in cohort.states for name in state)
-        own = {}
-        for name in names:
-            if name not in cohort.shared:
-                tensors = [state.get(name) for state in cohort.states]
-                own[name] = [None if t is None else t._cell for t in tensors]
-        return own
-
-    def _take_params(self, cells: list[Storage]) -> list[Any]:
-        made = self._made
-        return take(cells, [c in made and made[c][0] == c.version for c in cells])
-
-    def _write_params(self, params: list[Tensor], cells: list[Storage], arrays: list[Any]) -> None:
-        plain = [p._view is None for p in params]
-        write_all(
-            [c for c, is_plain in zip(cells, plain, strict=True) if is_plain],
-            [a for a, is_plain in zip(arrays, plain, strict=True) if is_plain],
-        )
-        for p, cell, array, is_plain in zip(params, cells, arrays, plain, strict=True):
-            if not is_plain:
-                p._write(array)
-            known = self._made.get(cell)
-            place = _place(array) if known is None else known[1]
-            self._made[cell] = cell.version, place
+        return any(changed)
 
     # --- numbers that parameters share -----------------------------------------------------------
 
@@ -249,32 +226,39 @@ class TransformedOptimizer(Optimizer):
                     state[name] = tensors[name, value]  # type: ignore[index]
 
 
-def _write_shared(cohort: Cohort, shared: dict[str, Any], users: Counter[int]) -> None:
-    """Writes to the tensors of the numbers; gives the cohort others, if it has not all users."""
+def _write(
+    cohort: Cohort, moved: list[Any], own: Lists, shared: dict[str, Any], users: Counter[int]
+) -> bool:
+    """Writes what an update has computed; returns whether the next step has to look anew."""
+    if any([p._view is not None for p in cohort.params]):
+        for p, array in zip(cohort.params, moved, strict=True):
+            p._write(array)
+    else:
+        write_all(cohort.cells, moved)
+    cohort.versions = [NEVER if c.version is None else c.version for c in cohort.cells]
+    for name, tensors in cohort.own.items():
+        arrays = own[name]
+        write_all([t._cell for t in tensors if t is not None], [a for a in arrays if a is not None])
+    changed = cohort.first
     for name, array in shared.items():
         tensor = cohort.shared[name]
         if users[id(tensor)] == 1:
             tensor._write(array)
             continue
-        tensor = new_tensor(Storage(array))
+        tensor, changed = new_tensor(Storage(array)), True
         for state in cohort.states:
             state[name] = tensor
+    return changed
 
 
-def _take(cells: list[Storage | None]) -> list[Any]:
-    if None not in cells:
-        return take(cells)  # type: ignore[arg-type]
-    arrays = iter(take([cell for cell in cells if cell is not None]))
-    return [None if cell is None else next(arrays) for cell in cells]
-
-
-def _check_writable(param: Tensor, grad: Tensor, flags: int) -> None:
-    if param._cell.version is None and not flags & modes.INFERENCE:
-        raise InPlaceError.inference()
-    if flags & modes.MAPPED:
-        batches.check_write(param._cell, grad._cell.array)
+def _take(tensors: list[Tensor | None]) -> list[Any]:
+    arrays = take([tensor._cell for tensor in tensors if tensor is not None])
+    if len(arrays) == len(tensors):
+        return arrays
+    rest = iter(arrays)
+    return [None if tensor is None else next(rest) for tensor in tensors]
 
 
 def _place(array: Any) -> Any:
-    """The devices that an array is on; arrays on others need a call of their own."""
-    return frozenset(array.devices()) if isinstance(array, jax.Array) else None
+    """The devices that an array is on: arrays on others need a call of their own."""
+    return None if isinstance(array, Tracer) else frozenset(array.devices())

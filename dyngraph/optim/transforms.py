@@ -124,7 +124,9 @@ def scale_by_nadam(h: Any) -> Any:
     """NAdam (Dozat, 2016), whose momentum grows from step to step."""
 
     def init(params: Arrays) -> Any:
-        return NesterovMoments(first_step(), jnp.ones((), jnp.float32), zeros(params), zeros(params))
+        return NesterovMoments(
+            first_step(), jnp.ones((), jnp.float32), zeros(params), zeros(params)
+        )
 
     def update(grads: Arrays, state: Any, params: Any = None) -> Any:
         step = state.step + 1

@@ -80,9 +80,7 @@ def _update(
     for name, dtype in counts.items():
         if jnp.issubdtype(dtype, jnp.integer):
             known[name] = known[name].astype(dtype)
-    updates, state = transformation.update(
-        enter(inputs.grads), refill(fresh, names, known), values
-    )
+    updates, state = transformation.update(enter(inputs.grads), refill(fresh, names, known), values)
     moved = leave(optax.apply_updates(values, updates), params)
     found = fields(state, names)
     shared = {name: found.pop(name).astype(jnp.float32) for name in inputs.shared}
@@ -129,23 +127,26 @@ def _leave(array: Any, like: Any) -> Any:
 _copy = jax.jit(jnp.copy)
 
 
-def _references(cells: Sequence[Storage]) -> list[int]:
-    return [getrefcount(cell.array) for cell in cells]
+def _count_references(arrays: list[Any]) -> list[int]:
+    return list(map(getrefcount, arrays))
 
 
-_ALONE = _references([Storage(object())])[0]  # type: ignore[arg-type]
+_alone = Storage(object())  # type: ignore[arg-type]
+ALONE = _count_references([_alone.array])[0]
+"""As many references has an array that a Storage and the list in `take` hold."""
 
 
-def take(cells: Sequence[Storage], made: Sequence[bool] | None = None) -> list[Any]:
+def take(cells: list[Storage], *, made: list[bool] | None = None) -> list[Any]:
     """The arrays of the cells, to be donated: copies where somebody else may look at one.
 
-    `made` says which ones an update has made. See Note [What an update may overwrite].
+    `made` says which ones an update has made, None that one has made them all. See Note [What an
+    update may overwrite].
     """
-    counts = _references(cells)
-    if made is None:
-        alone = [count <= _ALONE for count in counts]
-    else:
-        alone = [count <= _ALONE and ours for count, ours in zip(counts, made, strict=True)]
-    return [
-        cell.array if free else _copy(cell.array) for cell, free in zip(cells, alone, strict=True)
-    ]
+    arrays = [cell.array for cell in cells]
+    counts = _count_references(arrays)
+    if made is None and max(counts, default=0) <= ALONE:
+        return arrays
+    for i, count in enumerate(counts):
+        if count > ALONE or (made is not None and not made[i]):
+            arrays[i] = _copy(arrays[i])
+    return arrays
