@@ -798,6 +798,10 @@ from dyngraph.random import (
     seed as seed,
     set_rng_state as set_rng_state,
 )
+from dyngraph.saving import (
+    load as load,
+    save as save,
+)
 from dyngraph.tensor import (
     Size as Size,
     Tensor as Tensor,
@@ -1147,6 +1151,7 @@ __all__ = [
     "less_equal",
     "lgamma",
     "linspace",
+    "load",
     "lobpcg",
     "log",
     "log10",
@@ -1302,6 +1307,7 @@ __all__ = [
     "rsqrt",
     "rsqrt_",
     "rsub",
+    "save",
     "scalar_tensor",
     "scatter",
     "scatter_add",

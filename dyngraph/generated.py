@@ -59,6 +59,7 @@ NAMES = {
         "seed",
         "set_rng_state",
     ),
+    "dyngraph.saving": ("load", "save"),
     "dyngraph.tensor": (
         "Size",
         "Tensor",

@@ -62,7 +62,7 @@ class Adam(_Moments):
     >>> (p * p).sum().backward()
     >>> opt.step()
     >>> p
-    tensor([0.9, 1.9], requires_grad=True)
+    tensor([0.9000, 1.9000], requires_grad=True)
     """
 
     fixed = ("maximize", "amsgrad", "decoupled_weight_decay")

@@ -13,6 +13,7 @@ def fields(state: Any, names: Names) -> dict[str, Any]:
     """Every field of the NamedTuples in `state`: a list, or a number.
 
     >>> from typing import NamedTuple
+    >>> from dyngraph.optim.fields import fields
     >>> class Counted(NamedTuple):
     ...     count: int
     ...     mu: list

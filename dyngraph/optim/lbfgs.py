@@ -32,7 +32,7 @@ class LBFGS(Optimizer):
     >>> opt.step(closure)
     tensor(13., grad_fn=<SumBackward0>)
     >>> p
-    tensor([1., 1.], requires_grad=True)
+    tensor([1.0000, 1.0000], requires_grad=True)
     """
 
     def __init__(

@@ -193,7 +193,7 @@ class Optimizer:
                 if grad is None:
                     continue
                 if set_to_none:
-                    tensor._meta.grad = None
+                    tensor.grad = None
                 else:
                     if grad._edge is not None:
                         grad = tensor.grad = grad.detach()

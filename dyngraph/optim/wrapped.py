@@ -91,7 +91,8 @@ class Optax(Optimizer):
         """Moves all parameters by one jitted call.
 
         `extra` goes to the transformation: tensors, arrays and numbers are inputs, functions are
-        compiled in. The loss that `closure` returns is passed as `value`.
+        compiled in. The loss that `closure` returns is passed as `value`; with a `value_fn`, as a
+        line search takes it, the gradients are passed as `grad`.
         """
         loss = None
         if closure is not None:
@@ -196,6 +197,8 @@ def _move(
     if inputs.rate is not None:
         known = optax.tree.get(state, "learning_rate")
         state = optax.tree.set(state, learning_rate=jnp.asarray(inputs.rate, known.dtype))
+    if "value_fn" in extra:
+        extra = {"grad": grads} | extra
     updates, state = transformation.update(grads, state, values, **extra)
     if any(move.missing):
         missing = _as_tree(move.names, list(move.missing))
@@ -245,7 +248,12 @@ def _names(group: Group) -> tuple[str, ...] | None:
 
 
 def _array(value: Any) -> Any:
-    return value._cell.array if isinstance(value, Tensor) else value
+    """An extra argument with arrays for the tensors in it."""
+
+    def of_leaf(leaf: Any) -> Any:
+        return leaf._cell.array if isinstance(leaf, Tensor) else leaf
+
+    return jax.tree.map(of_leaf, value, is_leaf=lambda leaf: isinstance(leaf, Tensor))
 
 
 def _key(index: int) -> str:

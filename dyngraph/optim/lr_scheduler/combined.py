@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dyngraph.optim.lr_scheduler.scheduler import (
@@ -249,14 +249,14 @@ class OptaxLR(LRScheduler):
     def __init__(
         self,
         optimizer: Optimizer,
-        schedule: Callable[[Any], Any] | Sequence[Callable[[Any], Any]],
+        schedule: Any,
         *,
         relative: bool = False,
         last_epoch: int = -1,
     ) -> None:
         count = len(check_optimizer(optimizer).param_groups)
         several = isinstance(schedule, list | tuple)
-        schedules = list(schedule) if several else [schedule] * count  # type: ignore[arg-type]
+        schedules = list(schedule) if several else [schedule] * count
         if len(schedules) != count:
             raise ValueError(
                 f"Expected {count} schedules, but got {len(schedules)}. Pass one, or one a group."
