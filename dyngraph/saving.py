@@ -314,7 +314,8 @@ class _Reader:
     def _upload(self, name: str, *, pairs: bool = False) -> jax.Array:
         array = self._get(name)
         if pairs:
-            array = array[..., 0] + 1j * array[..., 1]
+            kind = np.complex64 if array.dtype == np.float32 else np.complex128
+            array = array.view(kind).reshape(array.shape[:-1])
         return jax.device_put(_fit(name, array), self._place)
 
 
