@@ -59,5 +59,6 @@ def step() -> Candidates:
             theirs = [torch.from_numpy(v.copy()).requires_grad_() for v in values]
             for p, value in zip(theirs, values, strict=True):
                 p.grad = torch.from_numpy(value.copy())
-            candidates[f"torch {kind}"] = torch.optim.AdamW(theirs, **{kind: True}).step
+            options: Any = {kind: True}
+            candidates[f"torch {kind}"] = torch.optim.AdamW(theirs, **options).step
     return candidates

@@ -236,7 +236,7 @@ class _Writer:
     def _array(self, array: np.ndarray, path: tuple[str, ...]) -> str:
         """Adds an array under a name that is not taken; of complex numbers, pairs of real ones."""
         if array.dtype.kind == "c":
-            array = np.stack([array.real, array.imag], -1)
+            array = np.stack([np.real(array), np.imag(array)], -1)
         name = ".".join(path) or "tensor"
         while name in self.arrays or name == "__metadata__":
             name += "'"

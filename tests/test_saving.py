@@ -205,7 +205,7 @@ def test_missing_file_and_what_is_no_path_are_refused(path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"state\.safetensors"):
         dg.load(path)
     with pytest.raises(TypeError, match=r"save\(\) expects a path, got BytesIO"):
-        dg.save(1, io.BytesIO())
+        dg.save(1, io.BytesIO())  # type: ignore[arg-type]
 
 
 def test_without_safetensors_the_error_names_the_extra(

@@ -206,7 +206,8 @@ class TransformedOptimizer(Optimizer):
         results = run(tuple(rules), replaced, inputs)
         del replaced
         changed = [
-            _write(cohort, *result, users) for cohort, result in zip(cohorts, results, strict=True)
+            _write(cohort, moved, own, shared, users)
+            for cohort, (moved, own, shared) in zip(cohorts, results, strict=True)
         ]
         return any(changed)
 

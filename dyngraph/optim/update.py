@@ -72,9 +72,8 @@ def _update(
     options, names = rule.options(inputs), rule.optimizer.field_names
     transformation = rule.optimizer.transformation(options)
     values = enter(params)
-    known = {name: enter(arrays) for name, arrays in own.items()} | {
-        name: _weak(number) for name, number in inputs.shared.items()
-    }
+    known: dict[str, Any] = {name: enter(arrays) for name, arrays in own.items()}
+    known |= {name: _weak(number) for name, number in inputs.shared.items()}
     fresh = transformation.init(values)
     counts = {n: v.dtype for n, v in fields(fresh, names).items() if not isinstance(v, list)}
     for name, dtype in counts.items():

@@ -66,7 +66,7 @@ def test_first_beta_cycles_as_in_pytorch(name: str) -> None:
 def test_lion_has_the_numbers_of_optax() -> None:
     params = cases.parameters(dg, "Lion", "float32")
     optimizer = dg.optim.Lion(params, lr=0.1, weight_decay=0.2)
-    arrays = [p.detach().jax() + 0 for p in params]
+    arrays: Any = [p.detach().jax() + 0 for p in params]
     rule = optax.lion(0.1, weight_decay=0.2)
     state = rule.init(arrays)
     for step in range(5):

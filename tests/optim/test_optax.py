@@ -57,7 +57,7 @@ def test_parameters_move_as_by_the_transformation_alone(kind: str) -> None:
         leaves = [jnp.asarray(a) for a in arrays]
         return dict(zip(NAMES, leaves, strict=True)) if named else leaves
 
-    arrays = tree(gradients(99))
+    arrays: Any = tree(gradients(99))
     state, update = tx.init(arrays), jax.jit(tx.update)
     for step in range(3):
         advance(params, optimizer, step, **extra)

@@ -152,7 +152,7 @@ def test_zero_grad_forgets_gradients_or_fills_them() -> None:
     optimizer = dg.optim.SGD([p], lr=0.1)
     grad = p.grad
     optimizer.zero_grad(set_to_none=False)
-    assert p.grad is grad and p.grad.tolist() == [0.0]
+    assert grad is not None and p.grad is grad and grad.tolist() == [0.0]
     optimizer.zero_grad()
     assert p.grad is None
 
