@@ -13,9 +13,9 @@ from dyngraph.nn.modules.module import Module
 from dyngraph.nn.parameter import Parameter
 from dyngraph.nn.utils.rnn import PackedSequence
 from dyngraph.ops.filled import empty, zeros
-from dyngraph.ops.gathering import index_select
 from dyngraph.ops.recurrent import gru, lstm, rnn_relu, rnn_tanh
 from dyngraph.ops.shape import squeeze, unsqueeze
+from dyngraph.ops.slices import index_select
 from dyngraph.tensor import Tensor
 
 _FUNCTIONS = {"RNN_TANH": rnn_tanh, "RNN_RELU": rnn_relu, "GRU": gru, "LSTM": lstm}
@@ -151,9 +151,7 @@ class RNNBase(Module):
         parts = [zeros(sizes[0], dtype=input.dtype, device=input.device)]
         for size in sizes[1:]:
             same = size == sizes[0]
-            parts.append(
-                parts[0] if same else zeros(size, dtype=input.dtype, device=input.device)
-            )
+            parts.append(parts[0] if same else zeros(size, dtype=input.dtype, device=input.device))
         return parts
 
     def _run(self, input: Any, parts: Sequence[Tensor] | None) -> tuple[Any, list[Tensor]]:

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyngraph.ops.filled import empty_like
 from dyngraph.ops.from_data import tensor
-from dyngraph.ops.gathering import index_select
 from dyngraph.ops.host_values import array_of, as_int, from_host, on_host
 from dyngraph.ops.joining import stack
-from dyngraph.ops.packing import active, pack_rows, pad_rows, places_of, rows_of
+from dyngraph.ops.packing import active, pack_rows, pad_rows, rows_of
 from dyngraph.ops.padding import pad
 from dyngraph.ops.permutation import transpose
+from dyngraph.ops.slices import index_select
 from dyngraph.tensor import Tensor
 
 
@@ -57,8 +56,8 @@ class PackedSequence(_Fields):
         if batch_sizes is None:
             if not (isinstance(data, (list, tuple)) and len(data) == 2):
                 raise AssertionError(
-                    "Expected data to be a list or tuple of length 2, the data and its batch_sizes, "
-                    f"where batch_sizes is not given; got {type(data).__name__}"
+                    "Expected data to be a list or tuple of length 2, with its batch_sizes, where "
+                    f"batch_sizes is not given; got {type(data).__name__}"
                 )
             data, batch_sizes = data
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
