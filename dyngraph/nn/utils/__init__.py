@@ -1,5 +1,3 @@
-"""Tools for modules and their parameters."""
+"""What is done with parameters, and with batches of sequences."""
 
 from dyngraph.nn.utils import rnn as rnn
-
-__all__ = ["rnn"]
