@@ -49,7 +49,8 @@ READING_ORDER = """
     ops.assignment ops.in_place ops.random_in_place
     ops.random_slopes ops.dropout_forms ops.channel_dropouts ops.gumbel
     ops.fractional_pooling ops.layouts
-    ops.segments ops.recurrent ops.low_rank ops.native_losses ops.native_layers ops
+    ops.segments ops.packing ops.recurrence ops.recurrent
+    ops.low_rank ops.native_losses ops.native_layers ops
     backward methods
     numpy linalg fft special masked signal autograd
     compiled.fusion compiled.report compiled.program compiled.pieces compiled.compilation

@@ -1,1 +1,3 @@
-"""What is done with parameters."""
+"""What is done with parameters, and with batches of sequences."""
+
+from dyngraph.nn.utils import rnn as rnn
