@@ -64,7 +64,8 @@ READING_ORDER = """
     optim.lr_scheduler.factors optim.lr_scheduler.cycles optim.lr_scheduler.combined
     optim.lr_scheduler optim saving
     interop viz sharding
-    generated dyngraph demo
+    generated dyngraph
+    demo.problem demo.first_names demo.help_texts demo.digits demo.training demo.__main__ demo
 """.split()
 
 # The one file that may use JAX's interfaces for those who extend it.

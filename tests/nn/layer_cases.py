@@ -100,7 +100,13 @@ for dims in (1, 2, 3):
 add("MaxPool2d", (3, 2), normal(1, 2, 6, 5), dilation=(1, 2))
 add("AvgPool2d", ((2, 3), 2), normal(2, 4, 5), divisor_override=5)
 add("FractionalMaxPool2d", 2, normal(1, 2, 5, 5), output_size=3, _random_samples=uniform(1, 2, 2))
-add("FractionalMaxPool3d", 2, normal(1, 1, 4, 4, 4), output_ratio=0.5, _random_samples=uniform(1, 1, 3))
+add(
+    "FractionalMaxPool3d",
+    2,
+    normal(1, 1, 4, 4, 4),
+    output_ratio=0.5,
+    _random_samples=uniform(1, 1, 3),
+)
 
 for dims in (1, 2, 3):
     image, sides = (1, 2, 4, 3, 3)[: 2 + dims], (1, 2, 0, 1, 1, 1)[: 2 * dims]
@@ -129,7 +135,9 @@ add("Dropout3d", 0.3, normal(2, 3, 1, 2, 2), train=False, eval=True)
 add("AlphaDropout", 0.3, normal(2, 3), train=False, eval=True)
 add("FeatureAlphaDropout", 0.3, normal(2, 3), train=False, eval=True)
 
-for name in """CELU ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid Mish ReLU
+for (
+    name
+) in """CELU ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid Mish ReLU
     ReLU6 SELU SiLU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink PReLU""".split():
     add(name, (), 2 * normal(2, 4))
 add("RReLU", (), normal(2, 4), train=False, eval=True)
@@ -177,7 +185,13 @@ add("MultiLabelSoftMarginLoss", (), normal(2, 3), integers(2, 2, 3).astype(np.fl
 add("TripletMarginLoss", (), normal(4, 3), normal(4, 3), normal(4, 3), swap=True)
 add("TripletMarginWithDistanceLoss", (), normal(4, 3), normal(4, 3), normal(4, 3), margin=0.5)
 add("CTCLoss", (), normal(5, 2, 3), np.array([[1, 2], [2, 1]]), np.array([5, 4]), np.array([2, 1]))
-add("AdaptiveLogSoftmaxWithLoss", (4, 6, [2, 4]), normal(5, 4), np.array([0, 1, 3, 5, 2]), div_value=2)
+add(
+    "AdaptiveLogSoftmaxWithLoss",
+    (4, 6, [2, 4]),
+    normal(5, 4),
+    np.array([0, 1, 3, 5, 2]),
+    div_value=2,
+)
 
 CASES = table.cases
 
