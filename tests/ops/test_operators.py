@@ -157,7 +157,7 @@ class Trial:
             value = draws.standard_normal(out.shape)
             if jnp.issubdtype(out.dtype, jnp.complexfloating):
                 value = value + 1j * draws.standard_normal(out.shape)
-            made.append(jnp.asarray(value, dtype=out.dtype))
+            made.append(jnp.asarray(np.asarray(value).astype(out.dtype)))
         return made
 
     def close(self, got: Any, expected: Any) -> None:
@@ -262,7 +262,7 @@ def test_saves_only_tensors_that_backward_reads(row: OpInfo, sample: Sample) -> 
         if not hasattr(node, "plan") or not node.saved:
             continue
         targets = tuple(None if n is None else n.outputs[nr] for n, nr in node.edges)
-        grads = [jnp.zeros(shape, dtype) for shape, dtype in node.outputs]
+        grads = [jnp.asarray(np.zeros(shape, dtype)) for shape, dtype in node.outputs]
         present = [i for i, s in enumerate(node.saved) if s is not None]
         function = node.plan.function(targets, None)
 
@@ -358,8 +358,7 @@ def check_sixteen_bits(row: OpInfo, sample: Sample, dtype: str) -> None:
     tolerance = 16 * float(jnp.finfo(half.dtype).eps)
 
     def compare(got: Any, want: Any) -> None:
-        value, exact = (jnp.asarray(v.detach()).astype(jnp.complex64) for v in (got, want))
-        value, exact = np.asarray(value), np.asarray(exact)
+        value, exact = (np.asarray(v.detach()).astype(np.complex64) for v in (got, want))
         size = np.abs(exact[np.isfinite(exact)]).max(initial=1 / 16)
         np.testing.assert_allclose(value, exact, rtol=0, atol=tolerance * size)
 
