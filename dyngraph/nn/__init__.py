@@ -34,6 +34,9 @@ from dyngraph.nn.modules.activation import (
 from dyngraph.nn.modules.adaptive import (
     AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss,
 )
+from dyngraph.nn.modules.attention import (
+    MultiheadAttention as MultiheadAttention,
+)
 from dyngraph.nn.modules.batchnorm import (
     BatchNorm1d as BatchNorm1d,
     BatchNorm2d as BatchNorm2d,
@@ -164,9 +167,28 @@ from dyngraph.nn.modules.rearranging import (
     UpsamplingBilinear2d as UpsamplingBilinear2d,
     UpsamplingNearest2d as UpsamplingNearest2d,
 )
+from dyngraph.nn.modules.rnn import (
+    GRU as GRU,
+    LSTM as LSTM,
+    RNN as RNN,
+    RNNBase as RNNBase,
+)
+from dyngraph.nn.modules.rnn_cells import (
+    GRUCell as GRUCell,
+    LSTMCell as LSTMCell,
+    RNNCell as RNNCell,
+    RNNCellBase as RNNCellBase,
+)
 from dyngraph.nn.modules.sparse import (
     Embedding as Embedding,
     EmbeddingBag as EmbeddingBag,
+)
+from dyngraph.nn.modules.transformer import (
+    Transformer as Transformer,
+    TransformerDecoder as TransformerDecoder,
+    TransformerDecoderLayer as TransformerDecoderLayer,
+    TransformerEncoder as TransformerEncoder,
+    TransformerEncoderLayer as TransformerEncoderLayer,
 )
 from dyngraph.nn.parameter import Buffer as Buffer, Parameter as Parameter
 
@@ -221,6 +243,8 @@ __all__ = [
     "FractionalMaxPool3d",
     "GELU",
     "GLU",
+    "GRU",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
@@ -238,6 +262,8 @@ __all__ = [
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
+    "LSTM",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -260,6 +286,7 @@ __all__ = [
     "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "PairwiseDistance",
@@ -270,6 +297,10 @@ __all__ = [
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNN",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "RReLU",
     "ReLU",
     "ReLU6",
@@ -294,6 +325,11 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
     "TripletMarginWithDistanceLoss",
     "Unflatten",

@@ -1,6 +1,10 @@
-"""What is done with parameters and gradients: clipping, one vector of all, parametrizations."""
+"""What is done with parameters, gradients, and batches of sequences."""
 
-from dyngraph.nn.utils import parametrizations as parametrizations, parametrize as parametrize
+from dyngraph.nn.utils import (
+    parametrizations as parametrizations,
+    parametrize as parametrize,
+    rnn as rnn,
+)
 from dyngraph.nn.utils.clip_grad import (
     clip_grad_norm_ as clip_grad_norm_,
     clip_grad_value_ as clip_grad_value_,
@@ -29,6 +33,7 @@ __all__ = [
     "parametrize",
     "remove_spectral_norm",
     "remove_weight_norm",
+    "rnn",
     "skip_init",
     "spectral_norm",
     "vector_to_parameters",
