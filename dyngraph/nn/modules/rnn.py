@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -239,8 +238,7 @@ def _check_options(
     dropout: Any,
     proj_size: int,
 ) -> None:
-    number = isinstance(dropout, numbers.Real) and not isinstance(dropout, bool)
-    if not number or not 0 <= dropout <= 1:
+    if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
         raise ValueError(
             "dropout should be a number in range [0, 1] representing the probability of an element "
             f"being zeroed, got {dropout!r}"

@@ -59,8 +59,10 @@ class PackedSequence(_Fields):
                     "Expected data to be a list or tuple of length 2, with its batch_sizes, where "
                     f"batch_sizes is not given; got {type(data).__name__}"
                 )
-            data, batch_sizes = data
-        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+            data, sizes = data
+        else:
+            sizes = batch_sizes
+        return super().__new__(cls, data, sizes, sorted_indices, unsorted_indices)
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> PackedSequence:
         """With the data changed, and the indices where the data then is."""
