@@ -24,6 +24,7 @@ from dyngraph.optim.update import Inputs, Lists, Rule, run, start, take
 from dyngraph.storage import Storage, write_all
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
+from dyngraph.values import put
 
 
 class TransformedOptimizer(Optimizer):
@@ -59,6 +60,9 @@ class TransformedOptimizer(Optimizer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        for group in self.param_groups:  # an older state has not all options
+            for name, default in self.defaults.items():
+                group.setdefault(name, default)
         self._forget()
         self._share_numbers()
 
@@ -95,14 +99,16 @@ class TransformedOptimizer(Optimizer):
         elif modes.get_flags() & modes.MAPPED:
             for p in itertools.chain.from_iterable(lists):
                 check_writable(p)
-        for cohorts in found.calls:
-            grads = [cohort.grads() for cohort in cohorts]
-            if None in grads:
-                self._found = None
-                return self._update()
-            if self._run(cohorts, grads, found.users):
-                self._found = None
-        return None
+        grads = [[cohort.grads() for cohort in cohorts] for cohorts in found.calls]
+        if any([None in some for some in grads]):  # one is gone since then
+            found = self._found = self._find()
+            grads = [[cohort.grads() for cohort in cohorts] for cohorts in found.calls]
+        changed = [
+            self._run(cohorts, some, found.users)
+            for cohorts, some in zip(found.calls, grads, strict=True)
+        ]
+        if any(changed):
+            self._found = None
 
     def _find(self) -> Found:
         """Looks at every parameter, and gives those that have none their state."""
@@ -154,7 +160,8 @@ class TransformedOptimizer(Optimizer):
         own, shared = start(rule, [p._cell.array for p in params], inputs)
         together = {name: new_tensor(Storage(array)) for name, array in shared.items()}
         for i, p in enumerate(params):
-            parts = {name: new_tensor(Storage(a[i])) for name, a in own.items() if a[i] is not None}
+            arrays = {name: some[i] for name, some in own.items() if some[i] is not None}
+            parts = {name: new_tensor(Storage(_beside(a, p))) for name, a in arrays.items()}
             self.state[p].update(together | parts)
 
     def _rule(self, group: Group, *, first: bool) -> tuple[Rule, Any, list[Any]]:
@@ -258,6 +265,14 @@ def _take(tensors: list[Tensor | None]) -> list[Any]:
         return arrays
     rest = iter(arrays)
     return [None if tensor is None else next(rest) for tensor in tensors]
+
+
+def _beside(array: Any, param: Tensor) -> Any:
+    """An array of a parameter's state, spread over devices as the parameter is."""
+    like = param._cell.array
+    if isinstance(like, Tracer) or like.shape != array.shape:
+        return array
+    return array if len(like.sharding.device_set) == 1 else put(array, like.sharding)
 
 
 def _place(array: Any) -> Any:
