@@ -26,6 +26,9 @@ from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
 from dyngraph.values import put
 
+MOST_STRUCTURES = 8
+"""So many combinations of parameters with gradients are compiled for an optimizer."""
+
 
 class TransformedOptimizer(Optimizer):
     """The base of PyTorch's named optimizers.
@@ -56,6 +59,8 @@ class TransformedOptimizer(Optimizer):
     def _forget(self) -> None:
         """Forgets what is only remembered to save time."""
         self._found: Found | None = None
+        self._is_stale = False  # what was found is not so any more, but its versions are
+        self._structures: set[Any] = set()
         self._rules: list[Any] = []
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -94,7 +99,8 @@ class TransformedOptimizer(Optimizer):
     def _update(self) -> None:
         found = self._found
         lists = [group["params"] for group in self.param_groups]
-        if found is None or not found.holds(lists, list(self.state.values())):
+        states = list(self.state.values())
+        if found is None or self._is_stale or not found.holds(lists, states):
             found = self._found = self._find()
         elif modes.get_flags() & modes.MAPPED:
             for p in itertools.chain.from_iterable(lists):
@@ -107,14 +113,13 @@ class TransformedOptimizer(Optimizer):
             self._run(cohorts, some, found.users)
             for cohorts, some in zip(found.calls, grads, strict=True)
         ]
-        if any(changed):
-            self._found = None
+        self._is_stale = any(changed)
 
     def _find(self) -> Found:
         """Looks at every parameter, and gives those that have none their state."""
         versions = versions_of(self._found)
         lists, idle, users = [], [], Counter[int]()
-        by_place: dict[Any, list[Cohort]] = defaultdict(list)
+        cohorts: list[tuple[Any, Cohort]] = []
         for i, group in enumerate(self.param_groups):
             lists.append(list(group["params"]))
             unique = dict.fromkeys(group["params"])
@@ -125,11 +130,29 @@ class TransformedOptimizer(Optimizer):
                 cohort = Cohort(i, params, states, self.shared_names)
                 cohort.first = first
                 cohort.versions = [versions.get(cell, NEVER) for cell in cohort.cells]
-                users.update(map(id, cohort.shared.values()))
-                by_place[place].append(cohort)
+                cohorts.append((place, cohort))
+        calls = self._calls(cohorts)
+        for cohort in itertools.chain.from_iterable(calls):
+            users.update(map(id, cohort.shared.values()))
         for state in filter(None, map(self.state.get, idle)):
             users.update(id(state[name]) for name in self.shared_names)
-        return Found(lists, list(self.state.values()), idle, list(by_place.values()), users)
+        return Found(lists, list(self.state.values()), idle, calls, users)
+
+    def _calls(self, cohorts: list[tuple[Any, Cohort]]) -> list[list[Cohort]]:
+        """The cohorts by what is moved by one call: all that are in one place.
+
+        Each structure compiles. Where the gradients that are there differ from step to step, as of
+        experts that few examples reach, every parameter gets a call of its own, which compiles once
+        for each shape.
+        """
+        structure = tuple([tuple(map(id, cohort.params)) for _, cohort in cohorts])
+        if structure not in self._structures and len(self._structures) >= MOST_STRUCTURES:
+            return [[part] for _, cohort in cohorts for part in cohort.split()]
+        self._structures.add(structure)
+        by_place: dict[Any, list[Cohort]] = defaultdict(list)
+        for place, cohort in cohorts:
+            by_place[place].append(cohort)
+        return list(by_place.values())
 
     def _members(self, group: Group, params: list[Tensor]) -> dict[tuple[Any, ...], list[Tensor]]:
         """Parameters by what a cohort has in common: where they are, whether this is their first

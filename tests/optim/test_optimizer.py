@@ -123,6 +123,26 @@ def test_parameter_that_joins_later_takes_the_steps_it_would_have_taken_alone() 
     assert q.tolist() == alone.tolist()
 
 
+def test_gradients_that_come_and_go_move_each_parameter_as_alone_and_stop_compiling() -> None:
+    starts = [1.0, 2.0, 3.0, 4.0, 5.0]
+    params, alone = [[leaf(v) for v in starts] for _ in range(2)]
+    optimizer = dg.optim.Adam(params, lr=0.1)
+    others = [dg.optim.Adam([p], lr=0.1) for p in alone]
+    draws = np.random.default_rng(0)
+    compiled: list[str] = []
+    for step in range(16):
+        present = draws.random(len(params)) < 0.5
+        for p, q, is_there in zip(params, alone, present, strict=True):
+            p.grad = q.grad = dg.tensor([float(step)]) if is_there else None
+        for other in others:
+            other.step()
+        with count_compilations() as found:
+            optimizer.step()
+        compiled += found if step >= 14 else []
+    np.testing.assert_allclose([p.item() for p in params], [q.item() for q in alone], rtol=1e-6)
+    assert compiled == []
+
+
 def test_step_raises_the_version_once_so_that_a_saved_parameter_is_missed() -> None:
     p = with_grad(1.0, 2.0)
     loss = (p * p).sum()
