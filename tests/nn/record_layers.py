@@ -56,7 +56,7 @@ def main() -> None:
             if wanted:
                 record(case, mode, module, figures)
     texts["signatures"] = {layer: signature(layer) for layer in sorted({c.layer for c in CASES})}
-    np.savez_compressed(HERE / "layers.npz", **figures)
+    np.savez_compressed(HERE / "layers.npz", allow_pickle=False, **figures)
     (HERE / "layers.json").write_text(json.dumps(texts, indent=1) + "\n")
 
 

@@ -75,7 +75,7 @@ def test_dict_of_parameters_sorts_a_plain_dict() -> None:
     [
         (lambda: nn.Sequential(3), TypeError, "int is not a Module subclass"),
         (lambda: nn.Sequential()[0], IndexError, "index 0 is out of range"),
-        (lambda: nn.Sequential() + nn.ModuleList(), ValueError, "only objects of Sequential"),
+        (lambda: nn.Sequential() + 3, ValueError, "only objects of Sequential"),  # type: ignore[operator]
         (lambda: nn.Sequential() * 0, ValueError, "Non-positive multiplication factor"),
         (lambda: nn.ModuleList().extend(3), TypeError, "called with an iterable, but got int"),  # type: ignore[arg-type]
         (lambda: nn.ModuleDict(3), TypeError, "iterable of key/value pairs"),  # type: ignore[arg-type]

@@ -126,6 +126,14 @@ def test_values_are_drawn_by_the_generator_given() -> None:
     assert first == second
 
 
+@pytest.mark.parametrize("shape", [(3, 5), (), (5, 300), (70_000,)])
+def test_values_are_those_that_a_new_tensor_of_the_shape_would_get(shape: tuple[int, ...]) -> None:
+    state = dg.get_rng_state()
+    drawn = init.uniform_(dg.empty(shape))
+    dg.set_rng_state(state)
+    np.testing.assert_array_equal(drawn.numpy(), dg.rand(shape).numpy())
+
+
 def test_initial_values_are_not_recorded() -> None:
     weight = nn.Parameter(dg.zeros(2, 2))
     assert init.eye_(weight) is weight and weight.is_leaf

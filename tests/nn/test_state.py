@@ -55,9 +55,9 @@ def test_state_from_before_batches_were_counted_is_loaded() -> None:
 
 def test_number_saved_with_one_dim_is_loaded() -> None:
     module = nn.Module()
-    module.scale = nn.Parameter(dg.tensor(1.0))
-    module.load_state_dict({"scale": np.float32([3.0])})
-    assert module.scale.item() == 3.0
+    module.scale = nn.Parameter(dg.tensor(3.0))
+    module.load_state_dict({"scale": np.ones(1, np.float32)})
+    assert module.scale.item() == 1.0
 
 
 def test_missing_and_unexpected_names_are_returned_where_not_strict() -> None:

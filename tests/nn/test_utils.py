@@ -179,7 +179,8 @@ def test_spectral_norm_steps_in_training_only() -> None:
 
 def test_older_weight_norm_loads_into_the_newer() -> None:
     layer = utils.parametrizations.weight_norm(nn.Linear(2, 1, bias=False))
-    layer.load_state_dict({"weight_g": np.float32([[5.0]]), "weight_v": np.float32([[3.0, 4.0]])})
+    state = {"weight_g": [[5.0]], "weight_v": [[3.0, 4.0]]}
+    layer.load_state_dict({name: np.array(value, np.float32) for name, value in state.items()})
     np.testing.assert_allclose(layer.weight.detach().numpy(), [[3.0, 4.0]], rtol=1e-6)
 
 

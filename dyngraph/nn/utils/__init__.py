@@ -1,4 +1,4 @@
-"""What is done with parameters, gradients and batches of sequences."""
+"""What is done with parameters, gradients, and batches of sequences."""
 
 from dyngraph.nn.utils import (
     parametrizations as parametrizations,
