@@ -220,7 +220,7 @@ class DataLoader:
             batch = self.collate_fn(group[0] if self.batch_size is None else group)
             yield batch, None if read_state is None else read_state()
 
-    # --- going on -----------------------------------------------------------------------------------
+    # --- going on ---------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """How far the loader is: plain numbers, lists and dicts."""
