@@ -111,10 +111,10 @@ def test_names_are_paths(net: Any) -> None:
         "rest.0.kernel",
     ]
     assert [name for name, _ in net.named_buffers()] == [
-        "norm.mean",
-        "norm.var",
         "dropout.rngs.count",
         "dropout.rngs.key",
+        "norm.mean",
+        "norm.var",
     ]
 
 

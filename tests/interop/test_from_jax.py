@@ -246,7 +246,7 @@ def test_function_without_derivative_says_what_to_do() -> None:
 
 
 def test_value_asked_for_by_a_jax_function_is_jax_s_error() -> None:
-    with pytest.raises(jax.errors.TracerBoolConversionError):
+    with pytest.raises(jax.errors.TracerBoolConversionError, match="traced array"):
         dg.from_jax(lambda x: x if x[0] > 0 else -x)(leaf())
 
 
