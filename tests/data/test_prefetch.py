@@ -117,7 +117,7 @@ def test_state_is_that_of_what_was_given_out() -> None:
 
 def test_grain_loaders_are_read() -> None:
     loader = grain.DataLoader(
-        data_source=grain.sources.RangeDataSource(0, 4, 1),
+        data_source=range(4),  # type: ignore[arg-type]
         sampler=grain.samplers.SequentialSampler(4, grain.sharding.NoSharding()),
         operations=[grain.transforms.Batch(2)],
         worker_count=0,

@@ -186,6 +186,7 @@ def test_linen_module_has_linen_s_gradients_and_statistics() -> None:
     )(variables["params"])
     for name, parameter in net.named_parameters():
         layer, kind = name.split(".")
+        assert parameter.grad is not None
         np.testing.assert_allclose(parameter.grad, expected[layer][kind], rtol=1e-4, atol=1e-5)
 
 

@@ -206,7 +206,7 @@ def test_function_without_arrays_in_its_result_is_called() -> None:
     assert dg.from_jax(lambda x: ("no array", None))(dg.ones(2)) == ("no array", None)
 
 
-CLOSED_OVER = dg.ones(2)
+CLOSED_OVER: Any = dg.ones(2)
 
 
 @pytest.mark.parametrize(

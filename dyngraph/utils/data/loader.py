@@ -193,8 +193,9 @@ class DataLoader:
             return collate(dataset[place])
         if type(dataset) is TensorDataset and collate is default_collate:
             return dataset.batch(place)
-        if hasattr(dataset, "__getitems__"):
-            return collate(dataset.__getitems__(place))
+        read_all = getattr(dataset, "__getitems__", None)
+        if read_all is not None:
+            return collate(read_all(place))
         return collate([dataset[i] for i in place])
 
     def _read_on(self, resumed: dict[str, Any]) -> Iterator[tuple[Any, Any]]:

@@ -140,7 +140,7 @@ class WeightedRandomSampler(_Drawn):
 
     def __init__(
         self,
-        weights: Sequence[float] | Tensor,
+        weights: Any,
         num_samples: int,
         replacement: bool = True,
         generator: Generator | None = None,
