@@ -84,7 +84,7 @@ def run_compiled(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any
 def _route_of(found: Walk, settled: Settled, captured: dict[int, Any]) -> Route | None:
     """The way that a backward went, by numbers."""
     places = {id(array): place for place, array in enumerate(found.arrays)}
-    leaves = {id(leaf): place for place, (_, leaf) in enumerate(found.leaves)}
+    leaves = {id(leaf): place for place, leaf in enumerate(found.leaves)}
     schedule = settled.schedule
     outputs = {} if schedule is None else {n: i for i, n in enumerate(schedule.outputs)}
 
@@ -119,9 +119,9 @@ def _follow(route: Route, found: Walk, task: GraphTask) -> bool:
     arrays, leaves = found.arrays, found.leaves
     with ExitStack() as stack:
         if leaves:
-            for lock in locks_of([leaf for _, leaf in leaves]):
+            for lock in locks_of(leaves):
                 stack.enter_context(lock)
-            for (_, leaf), grad in zip(leaves, found.grads, strict=True):
+            for leaf, grad in zip(leaves, found.grads, strict=True):
                 now = leaf.need_meta().grad
                 if (None if now is None else now._cell.array) is not grad:
                     return False
@@ -134,9 +134,9 @@ def _follow(route: Route, found: Walk, task: GraphTask) -> bool:
             return results[source] if source >= 0 else arrays[~source]
 
         for place, source in route.totals:
-            ARRAYS.store(leaves[place][1], value(source))
+            ARRAYS.store(leaves[place], value(source))
         for place, source in route.accumulated:
-            ARRAYS.accumulate(leaves[place][1], value(source))
+            ARRAYS.accumulate(leaves[place], value(source))
     for index, source in route.captured:
         task.captured[index] = None if source is None else value(source)
     for place, source in route.retained:
@@ -145,7 +145,7 @@ def _follow(route: Route, found: Walk, task: GraphTask) -> bool:
         if tensor is not None:
             ARRAYS.retain(tensor, value(source))
     if not task.keep_graph:
-        for node in found.running:
+        for node in found.operators:
             node.release()
     return True
 

@@ -5,27 +5,34 @@ XLA's compile time grows faster than a program, and a Python loop unrolls. The c
 body come again and again in the same order, so a sequence is cut by that period: all pieces of one
 body have the same structure, and one executable serves them, however long the loop ran. Several
 short periods share a piece; what is left over is cut into powers of two of them, so that loops of
-other lengths need few other pieces. What repeats nowhere is cut into pieces of bounded length.
+other lengths need few other pieces. What repeats nowhere is cut into pieces of bounded length; if
+it can be put together from known pieces, as a loop that ran too few times to show its period, it
+is cut into those.
 """
 
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from dyngraph.compiled.program import Aval, Call
 
-TARGET = 32
+TARGET = 64
 """How many calls a piece of short periods should have; no shorter sequence is cut."""
+GRAIN = 32
+"""The same where pieces are parts of one program: XLA fuses small ones better."""
 LONGEST = 400
 """How many calls a piece may have."""
+MOST_KNOWN = 1000
+"""How many pieces are remembered."""
 _GRAM = 4
 _CANDIDATES = 6
 
 
-def boundaries(kernels: Sequence[Hashable]) -> list[int]:
+def boundaries(kernels: Sequence[Hashable], target: int = TARGET) -> list[int]:
     """The positions at which to cut a sequence that calls these kernels, 0 and its end among
     them."""
     numbers: dict[Hashable, int] = {}
@@ -34,7 +41,7 @@ def boundaries(kernels: Sequence[Hashable]) -> list[int]:
     todo = [(0, len(tokens))]
     while todo:
         start, end = todo.pop()
-        if end - start <= TARGET:
+        if end - start <= target:
             continue
         period, regions = _best_period(tokens[start:end])
         if not regions:
@@ -43,7 +50,7 @@ def boundaries(kernels: Sequence[Hashable]) -> list[int]:
             continue
         before = start
         for first, last in regions:
-            cuts = list(_cuts(start + first, start + last, period))
+            cuts = list(_cuts(start + first, start + last, period, target))
             found.update(cuts)
             todo.append((before, cuts[0]))
             before = cuts[-1]
@@ -85,11 +92,11 @@ def _regions(tokens: list[int], period: int) -> list[tuple[int, int]]:
     return found
 
 
-def _cuts(first: int, last: int, period: int) -> Iterator[int]:
+def _cuts(first: int, last: int, period: int, target: int) -> Iterator[int]:
     """Where to cut whole periods: many together, then powers of two of them."""
     left = (last - first) // period
     together = 1
-    while 2 * together * period <= TARGET:
+    while 2 * together * period <= target:
         together *= 2
     yield first
     while left:
@@ -98,6 +105,43 @@ def _cuts(first: int, last: int, period: int) -> Iterator[int]:
         first += together * period
         left -= together
         yield first
+
+
+class KnownPieces:
+    """The kernels of the pieces into which sequences that repeat were cut, by all threads."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[tuple[Hashable, ...], None] = {}
+        self._lock = threading.Lock()
+
+    def remember(self, kernels: Sequence[Hashable], cuts: Sequence[int]) -> None:
+        """Keeps the pieces of a sequence; of too many, the oldest go."""
+        with self._lock:
+            for start, end in itertools.pairwise(cuts):
+                self._pieces[tuple(kernels[start:end])] = None
+            while len(self._pieces) > MOST_KNOWN:
+                del self._pieces[next(iter(self._pieces))]
+
+    def cuts(self, kernels: Sequence[Hashable]) -> list[int] | None:
+        """Where to cut a sequence so that all its pieces are known, and few; None if it can't
+        be."""
+        kernels = tuple(kernels)
+        with self._lock:
+            lengths = sorted({len(piece) for piece in self._pieces}, reverse=True)
+            ways: dict[int, list[int]] = {0: [0]}
+            for start in range(len(kernels)):
+                for length in lengths if start in ways else ():
+                    end = start + length
+                    if end in ways and len(ways[end]) <= len(ways[start]) + 1:
+                        continue
+                    if kernels[start:end] in self._pieces:
+                        ways[end] = [*ways[start], end]
+        return ways.get(len(kernels))
+
+    def clear(self) -> None:
+        """Forgets them all."""
+        with self._lock:
+            self._pieces.clear()
 
 
 class Piece(NamedTuple):
@@ -117,12 +161,8 @@ class Piece(NamedTuple):
         return tuple(number - self.first for number in self.outputs)
 
 
-def cut(
-    calls: Sequence[Call], outputs: Sequence[int], cuts: Sequence[int] | None = None
-) -> list[Piece]:
-    """The pieces of a sequence whose results `outputs` are; cut at `cuts`, or where it repeats."""
-    if cuts is None:
-        cuts = boundaries([call.kernel for call in calls])
+def cut(calls: Sequence[Call], outputs: Sequence[int], cuts: Sequence[int]) -> list[Piece]:
+    """The pieces of a sequence whose results `outputs` are."""
     last_use: dict[int, int] = {}
     for position, call in enumerate(calls):
         for number in call.inputs:

@@ -230,6 +230,22 @@ def _shown(aval: Aval) -> str:
     return f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
 
 
+class Sealed:
+    """A key that is hashed once: that of a large graph takes as long as looking it up."""
+
+    __slots__ = ("hash", "key")
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+        self.hash = hash(key)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sealed) and self.key == other.key
+
+
 class Cache:
     """What was made, by its key; the least recently used goes first. Shared by all threads.
 
@@ -240,7 +256,7 @@ class Cache:
     def __init__(self, weigh: Callable[[Any], int]) -> None:
         self.weigh = weigh
         self.evictions = 0
-        self._made: OrderedDict[Hashable, Any] = OrderedDict()
+        self._made: OrderedDict[Sealed, tuple[Sealed, Any]] = OrderedDict()
         self._weight = 0
         self._lock = threading.Lock()
 
@@ -249,20 +265,24 @@ class Cache:
 
     def find(self, key: Hashable) -> Any:
         """What is there, or None."""
+        sealed = Sealed(key)
         with self._lock:
-            found = self._made.get(key)
-            if found is not None:
-                self._made.move_to_end(key)
+            entry = self._made.get(sealed)
+            if entry is None:
+                return None
+            own, found = entry
+            self._made.move_to_end(own)  # the key that is there is found without being compared
             return found
 
     def keep(self, key: Hashable, made: Any) -> Any:
         """Keeps `made`, unless another thread was faster: what is there then."""
         if self.weigh(made) > MOST_CALLS:
             return made
+        sealed = Sealed(key)
         with self._lock:
-            found = self._made.setdefault(key, made)
-            self._made.move_to_end(key)
-            if found is made:
+            own, found = self._made.setdefault(sealed, (sealed, made))
+            self._made.move_to_end(own)
+            if own is sealed:
                 self._weight += self.weigh(made)
             while len(self._made) > config.compiled_cache_size or self._weight > MOST_CALLS:
                 self._drop(next(iter(self._made)))
@@ -272,13 +292,15 @@ class Cache:
     def latest(self, count: int) -> list[Any]:
         """What was used last, at most `count` things, the last one first."""
         with self._lock:
-            return list(itertools.islice(reversed(self._made.values()), count))
+            entries = itertools.islice(reversed(self._made.values()), count)
+            return [made for _, made in entries]
 
     def forget(self, key: Hashable) -> None:
         """Takes out what is there, if anything is."""
+        sealed = Sealed(key)
         with self._lock:
-            if key in self._made:
-                self._drop(key)
+            if sealed in self._made:
+                self._drop(sealed)
 
     def clear(self) -> None:
         """Takes out everything."""
@@ -286,5 +308,6 @@ class Cache:
             self._made.clear()
             self._weight = 0
 
-    def _drop(self, key: Hashable) -> None:
-        self._weight -= self.weigh(self._made.pop(key))
+    def _drop(self, sealed: Sealed) -> None:
+        _, made = self._made.pop(sealed)
+        self._weight -= self.weigh(made)

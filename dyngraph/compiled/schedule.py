@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from dyngraph.compiled import report
 from dyngraph.compiled.compilation import compile_now
 from dyngraph.compiled.difference import difference
-from dyngraph.compiled.pieces import Piece, avals_of, cut
+from dyngraph.compiled.pieces import GRAIN, KnownPieces, avals_of, boundaries, cut
 from dyngraph.compiled.program import Aval, Cache, Call, Program, run_calls
 from dyngraph.configuration import config
 from dyngraph.tensor import Tensor
@@ -19,6 +19,7 @@ WHOLE_LIMIT = 5000
 """Longer sequences stay in pieces: XLA's time to compile grows faster than they do."""
 
 _programs = Cache(len)
+_known_pieces = KnownPieces()
 _schedules = Cache(lambda schedule: len(schedule.calls))
 _recent: deque[int] = deque(maxlen=1024)
 """The last sequences that ran, over all threads."""
@@ -79,12 +80,16 @@ class Schedule:
         self.key: Hashable = (calls, inputs, outputs)
         self.sums = sums
         self.sightings = 0
-        self.steps = self._steps(cut(calls, outputs))
+        self.steps = self._steps(_cuts(self.kernels()))
         self.whole: Step | None = self.steps[0] if len(self.steps) == 1 else None
 
-    def _steps(self, pieces: Sequence[Piece]) -> list[Step]:
+    def kernels(self) -> list[Any]:
+        """The kernels that are called."""
+        return [call.kernel for call in self.calls]
+
+    def _steps(self, cuts: Sequence[int]) -> list[Step]:
         kept, steps = set(self.outputs), []
-        for piece in reversed(pieces):
+        for piece in reversed(cut(self.calls, self.outputs, cuts)):
             done = tuple([i for i in dict.fromkeys(piece.inputs) if i >= 0 and i not in kept])
             kept.update(done)
             avals = avals_of(piece, self.inputs, self.made)
@@ -93,9 +98,9 @@ class Schedule:
         return steps[::-1]
 
     def _whole(self) -> Step:
-        """The pieces as the calls of one Program."""
+        """Its calls in small pieces, these as the calls of one Program."""
         calls, numbers = [], {}
-        for program, inputs, outputs, _ in self.steps:
+        for program, inputs, outputs, _ in self._steps(boundaries(self.kernels(), GRAIN)):
             given = tuple([numbers[i] if i >= 0 else i for i in inputs])
             calls.append(Call(program.kernel, given, len(outputs)))
             for number in outputs:
@@ -179,6 +184,15 @@ def _run_compiled(program: Program, given: Sequence[Any]) -> list[Any] | None:
     return made
 
 
+def _cuts(kernels: Sequence[Hashable]) -> list[int]:
+    """Where to cut a sequence that calls these kernels."""
+    cuts = boundaries(kernels)
+    if len(cuts) > 2:
+        _known_pieces.remember(kernels, cuts)
+        return cuts
+    return _known_pieces.cuts(kernels) or cuts
+
+
 def find_schedule(
     calls: Sequence[Call],
     inputs: Sequence[Aval],
@@ -210,6 +224,7 @@ def clear() -> None:
     """Forgets every Schedule and Program."""
     _schedules.clear()
     _programs.clear()
+    _known_pieces.clear()
     _recent.clear()
 
 

@@ -8,33 +8,37 @@ walks it, as `recording` says.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from itertools import chain
+from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import jax
 
-from dyngraph.graph.accumulate import FIRST, AccumulateGrad
+from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge, Node
 from dyngraph.tensor import Tensor
 
 _created = attrgetter("sequence_nr")
 
+NOWHERE, BESIDE = -1, -2
+"""What stands in a key for a node's number: no gradient is needed, or nothing that is asked lies
+below."""
+
 
 class Walk(NamedTuple):
-    """What the walk has found: the nodes in the Engine's order, those of them that run, the arrays,
-    each once, and the key.
+    """What the walk has found: the nodes, those of them that run operators, the arrays, each once,
+    and the key.
 
-    `leaves` are the leaves that accumulate, each with its number among the nodes; `retained` the
-    tensors that retain their gradient, by the number of their node and their place there.
+    `leaves` are the leaves that accumulate, each with what is its `.grad`; `retained` the tensors
+    that retain their gradient, by the number of their node and their place there.
     """
 
     key: Hashable
     nodes: list[Any]
-    running: list[Any]
+    operators: list[Any]
     arrays: list[Any]
-    leaves: list[tuple[int, Tensor]]
+    leaves: list[Tensor]
     grads: list[Any]
     retained: list[tuple[int, int]]
 
@@ -43,66 +47,64 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
     """The walk of a backward from these edges; None where its graph has no key."""
     if len(edges) > 1 and jax.device_count() > 1:
         return None  # the roots may be on several devices
-    seen: dict[Any, None] = dict.fromkeys([node for node, _ in edges])
-    seen[None] = None
-    nodes = [node for node in seen if node is not None]
-    todo = nodes[:]
-    while todo:
-        for node, _ in todo.pop().edges:
-            if node not in seen:
-                seen[node] = None
-                nodes.append(node)
-                todo.append(node)
-    nodes.sort(key=_created, reverse=True)
-    running, asked, beside = nodes, [], []
-    if task.asked or task.targets:
-        nodes, running, asked, beside = _restrict(nodes, task)
-    count = 0
-    while count < len(running) and running[count].sequence_nr == FIRST:
-        if type(running[count]) is not AccumulateGrad:
-            return None
-        count += 1
-    accumulating, operators = running[:count], running[count:]
-    ends = [*accumulating, *asked]
+    roots = list(dict.fromkeys([node for node, _ in edges if node is not None]))
+    ends, beside = _restrict(roots, task) if task.asked or task.targets else ([], [])
+    numbers: dict[Any, int] = dict.fromkeys(beside, BESIDE)
+    numbers[None] = NOWHERE
+    nodes = ends[:]
+    for root in roots:
+        if root not in numbers and root not in ends:
+            nodes.append(root)
+    numbers.update(zip(nodes, range(len(nodes)), strict=True))
 
-    index: dict[Any, int] = dict(zip(nodes, range(len(nodes)), strict=True))
-    for node in beside:
-        index[node] = -2
-    index[None] = -1
-    retained: list[tuple[int, int]] = []
-    if not _note_extras([node for node in nodes if node.extra is not None], index, retained):
-        return None
     # One pass that looks at everything of a node: between two backwards a large graph has left
-    # the processor's cache, so looking costs more than computing.
-    plans, outputs, lifted, guards, targets, numbers = [], [], [], [], [], []
+    # the processor's cache, so looking costs more than computing. `nodes` grows as it goes.
+    accumulating, operators, with_extra = [], [], []
+    plans, outputs, created, lifted, guards, onward = [], [], [], [], [], []
     try:
-        for node in operators:
-            plans.append(node.plan)
-            outputs.append(node.outputs)
-            if type(node.saved) is not tuple:  # freed, or packed
-                return None
-            lifted += node.saved
-            guards += node.guards
-            for target, number in node.edges:
-                targets.append(index[target])
-                numbers.append(number)
+        for node in islice(nodes, len(ends), None):
+            if type(node) is AccumulateGrad:
+                accumulating.append(node)
+            else:
+                operators.append(node)
+                plans.append(node.plan)
+                outputs.append(node.outputs)
+                created.append(node.sequence_nr)
+                if type(node.saved) is not tuple:  # freed, or packed
+                    return None
+                lifted += node.saved
+                guards += node.guards
+                onward += node.edges
+                for below, _ in node.edges:
+                    if below not in numbers:
+                        numbers[below] = len(nodes)
+                        nodes.append(below)
+            if node.extra is not None:
+                with_extra.append(node)
     except AttributeError:  # a node that is no operator's
         return None
     for owner, version in zip(guards[::2], guards[1::2], strict=True):
         if owner is not None and owner.version != version:
             return None
+    retained: list[tuple[int, int]] = []
+    with_extra += [node for node in ends if node.extra is not None]
+    if with_extra and not _note_extras(with_extra, numbers, retained):
+        return None
 
     leaves, grads = [], []
     for node in accumulating:
         variable = node.variable
-        meta = variable.need_meta()
-        if meta.post_accumulate_hooks:
-            return None
-        grad = meta.grad
-        if grad is not None and grad._edge is not None:
-            return None
-        leaves.append((index[node], variable))
-        grads.append(None if grad is None else grad._cell.array)
+        leaves.append(variable)
+        meta = variable._meta
+        grad = None
+        if meta is not None:
+            if meta.post_accumulate_hooks:
+                return None
+            if meta.grad is not None:
+                if meta.grad._edge is not None:
+                    return None
+                grad = meta.grad._cell.array
+        grads.append(grad)
 
     lifted += gradients
     lifted += [grad for grad in grads if grad is not None]
@@ -113,19 +115,24 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
     key = (
         tuple(plans),
         tuple(outputs),
-        tuple(targets),
-        tuple(numbers),
-        tuple([places[i] for i in ids]),
+        tuple(sorted(range(len(created)), key=created.__getitem__)),
+        tuple([numbers[node] for node, _ in onward]),
+        tuple([number for _, number in onward]),
+        tuple(map(places.__getitem__, ids)),
         _types(arrays),
-        tuple([(index[node], number) for node, number in edges]),
+        _types([leaf._cell.array for leaf in leaves]),
+        tuple([numbers[node] for node in accumulating]),
         tuple([grad is not None for grad in grads]),
-        tuple([(index.get(node, -2), number) for node, number in task.asked]),
-        tuple([index.get(node, -2) for node in task.targets]),
+        tuple([(numbers[node], number) for node, number in edges]),
+        tuple([(numbers.get(node, BESIDE), number) for node, number in task.asked]),
+        tuple([numbers.get(node, BESIDE) for node in task.targets]),
         tuple(retained),
         tuple([node.outputs for node in ends]),
-        _shapes_beside(operators, set(beside)) if beside else (),
+        tuple([node.outputs[number] for node, number in onward if numbers[node] == BESIDE])
+        if beside
+        else (),
     )
-    return Walk(key, nodes, running, arrays, leaves, grads, retained)
+    return Walk(key, nodes, operators, arrays, leaves, grads, retained)
 
 
 def _types(arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -143,36 +150,30 @@ def _type_of(array: Any) -> Any:
     return known
 
 
-def _shapes_beside(operators: Sequence[Any], beside: set[Any]) -> tuple[Any, ...]:
-    """Shape and dtype of the gradients that are made and go nowhere."""
-    edges = chain.from_iterable([node.edges for node in operators])
-    return tuple([node.outputs[number] for node, number in edges if node in beside])
-
-
-def _restrict(
-    nodes: list[Any], task: GraphTask
-) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-    """The nodes that matter to what is asked; of them those that run, and those at whose inputs it
-    ends; and the others."""
+def _restrict(roots: list[Any], task: GraphTask) -> tuple[list[Any], list[Any]]:
+    """Where a backward ends that is not to reach every leaf: the nodes at whose inputs it is
+    asked, and those that nothing asked lies below."""
+    nodes = dict.fromkeys(roots)
+    todo = roots[:]
+    while todo:
+        for node, _ in todo.pop().edges:
+            if node is not None and node not in nodes:
+                nodes[node] = None
+                todo.append(node)
     asked = {node for node, _ in task.asked}
     runs = {node for node in task.targets if node is not None}
-    for node in reversed(nodes):
+    for node in sorted(nodes, key=_created):
         if node not in runs:
             for below, _ in node.edges:
                 if below in runs or below in asked:
                     runs.add(node)
                     break
-    kept = [node for node in nodes if node in runs or node in asked]
-    return (
-        kept,
-        [node for node in kept if node in runs],
-        [node for node in kept if node not in runs],
-        [node for node in nodes if node not in runs and node not in asked],
-    )
+    others = [node for node in nodes if node not in runs]
+    return [n for n in others if n in asked], [n for n in others if n not in asked]
 
 
 def _note_extras(
-    nodes: Sequence[Node], index: dict[Any, int], retained: list[tuple[int, int]]
+    nodes: Sequence[Node], numbers: dict[Any, int], retained: list[tuple[int, int]]
 ) -> bool:
     """Notes who retains a gradient; False where a hook hangs on a node."""
     for node in nodes:
@@ -182,5 +183,5 @@ def _note_extras(
             return False
         for place, reference in extra.retained.items():
             if reference() is not None:
-                retained.append((index[node], place))
+                retained.append((numbers[node], place))
     return True

@@ -76,7 +76,32 @@ def with_function(watched: Watched, start: float) -> dg.Tensor:
     return (y * x).sum()
 
 
-GRAPHS = [plain, with_hook, with_retained, with_function]
+def with_checkpoint(watched: Watched, start: float) -> dg.Tensor:
+    def part(x: dg.Tensor) -> dg.Tensor:
+        y = x.exp()
+        watched.watch(y)
+        return y.sin() * x
+
+    x = leaf(start, 2.0)
+    y = dg.utils.checkpoint.checkpoint(part, x, use_reentrant=False)
+    watched.watch(x, y)
+    return (y * x).sum()
+
+
+def with_packed_values(watched: Watched, start: float) -> dg.Tensor:
+    def unpack(packed: dg.Tensor) -> dg.Tensor:
+        found = packed * 1
+        watched.watch(packed, found)
+        return found
+
+    x = leaf(start, 2.0)
+    with dg.autograd.graph.saved_tensors_hooks(lambda saved: saved.detach() + 0, unpack):
+        y = x.exp().sin()
+    watched.watch(x, y)
+    return (y * x).sum()
+
+
+GRAPHS = [plain, with_hook, with_retained, with_function, with_checkpoint, with_packed_values]
 every_graph = pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.__name__)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dyngraph as dg
-from dyngraph.compiled.pieces import LONGEST, TARGET, boundaries, cut
+from dyngraph.compiled.pieces import LONGEST, MOST_KNOWN, TARGET, KnownPieces, boundaries, cut
 from dyngraph.compiled.program import Call, run_calls
 from tests.compiled.helpers import assert_same, compilations_of, grad_of, leaf, same_in_both_modes
 from tests.conftest import set_config
@@ -66,6 +66,36 @@ def test_work_grows_linearly_with_what_repeats_nowhere() -> None:
     assert len(cuts) == 10_000 // LONGEST + 1
 
 
+# Pieces that are known
+
+
+def known(*pieces: str) -> KnownPieces:
+    found = KnownPieces()
+    for piece in pieces:
+        found.remember(piece, [0, len(piece)])
+    return found
+
+
+def test_sequence_of_known_pieces_is_cut_into_them() -> None:
+    assert known("head", "body", "tail").cuts("headbodytail") == [0, 4, 8, 12]
+
+
+def test_sequence_of_known_pieces_is_cut_into_few() -> None:
+    cuts = known("ab", "abab", "c").cuts("abababc")
+    assert cuts is not None
+    assert len(cuts) == 4
+
+
+def test_sequence_with_an_unknown_part_is_not_cut() -> None:
+    assert known("head", "body").cuts("headbodytail") is None
+
+
+def test_of_too_many_known_pieces_the_oldest_are_forgotten() -> None:
+    pieces = known("first", "second")
+    pieces.remember(range(MOST_KNOWN - 1), range(MOST_KNOWN))
+    assert (pieces.cuts("first"), pieces.cuts("second")) == (None, [0, 6])
+
+
 # What the pieces compute
 
 
@@ -102,7 +132,7 @@ def test_pieces_make_what_the_whole_makes(
     given_values = [np.float64(i) for i in (2, 3, 5)]
     expected = run_calls(calls, given_values)
     somewhere = sorted({0, len(calls), *[place % (len(calls) + 1) for place in places]})
-    for cuts in (None, somewhere):
+    for cuts in (boundaries([call.kernel for call in calls]), somewhere):
         values: dict[int, Any] = {~i: value for i, value in enumerate(given_values)}
         pieces = cut(calls, outputs, cuts)
         for piece in pieces:
@@ -117,7 +147,7 @@ def test_pieces_make_what_the_whole_makes(
 @given(programs())
 def test_piece_hands_on_only_what_is_read_later(program: tuple[list[Call], list[int]]) -> None:
     calls, outputs = program
-    pieces = cut(calls, outputs)
+    pieces = cut(calls, outputs, boundaries([call.kernel for call in calls]))
     for number, piece in enumerate(pieces):
         later = {i for other in pieces[number + 1 :] for i in other.inputs}
         assert set(piece.outputs) <= later | set(outputs)
@@ -161,6 +191,16 @@ def test_lstm_of_another_length_compiles_two_pieces_more_at_most(weights: list[A
     assert made[0] == 0
     assert 0 < made[1] <= 6
     assert sum(made[2:]) <= 2
+
+
+@pytest.mark.parametrize("length", [2, 3])
+def test_lstm_of_few_steps_compiles_nothing_after_longer_ones(
+    length: int, weights: list[Any]
+) -> None:
+    lengths = iter([16, 17, 18, 19, length])
+    with set_config(compile_after=1, compile_whole_after=100):
+        made = compilations_of(lambda: gradients(next(lengths), weights), 5)
+    assert made[-1] == 0
 
 
 def test_lstm_of_twice_the_length_compiles_no_longer(weights: list[Any]) -> None:
