@@ -29,7 +29,7 @@ def as_functions(module: Module) -> tuple[dict[str, dict[str, Any]], Callable[..
     ...         return self.slope * x
     >>> variables, apply = dg.interop.as_functions(Line())
     >>> jax.grad(lambda params: apply({"params": params}, 3.0))(variables["params"])
-    {'slope': Array(3., dtype=float32, weak_type=True)}
+    {'slope': Array(3., dtype=float32)}
     """
     variables = {
         "params": arrays_of(dict(module.named_parameters())),

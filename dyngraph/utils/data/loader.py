@@ -72,8 +72,9 @@ class DataLoader:
         persistent_workers: bool = False,
         generator: Generator | None = None,
     ) -> None:
-        self.dataset = dataset
-        self.reads_on = isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__")
+        self.dataset: Any = dataset
+        is_map = hasattr(dataset, "__getitem__") and not isinstance(dataset, IterableDataset)
+        self.reads_on = not is_map
         _check(self.reads_on, batch_size, shuffle, sampler, batch_sampler, drop_last=drop_last)
         if num_workers < 0 or timeout < 0:
             raise ValueError(
@@ -94,8 +95,10 @@ class DataLoader:
         self.pin_memory, self.persistent_workers = pin_memory, persistent_workers
         self.generator = generator
         if sampler is None and not self.reads_on:
-            order = RandomSampler(dataset, generator=generator) if shuffle else None
-            sampler = SequentialSampler(dataset) if order is None else order
+            source = self.dataset
+            sampler = SequentialSampler(source)
+            if shuffle:
+                sampler = RandomSampler(source, generator=generator)
         if batch_sampler is not None:
             batch_size, drop_last = None, False
         elif batch_size is not None and sampler is not None:
@@ -135,7 +138,7 @@ class DataLoader:
 
     def _pass(self, resumed: dict[str, Any]) -> Iterator[Any]:
         """The batches that are left of a pass; `_epoch` then says where it is."""
-        make = self._read_on if self.reads_on else self._read_by_position
+        make: Any = self._read_on if self.reads_on else self._read_by_position
         batches, done = make(resumed), resumed["batches"]
         try:
             for batch, source in batches:
