@@ -33,7 +33,7 @@ class Pure:
     """Inside, writes and gradients are noted, and the default generator draws from `words`.
 
     `words` are those of a PRNG key; None where the function was given none. `apply_function(cls,
-    args, kwargs)` runs a Function of which nothing is recorded.
+    args, kwargs)` runs a Function.
     """
 
     def __init__(self, name: str, apply_function: Callable[..., Any], words: Any = None) -> None:
