@@ -128,31 +128,25 @@ def _wrapped_nnx() -> Any:
 
         def __init__(self, module: Module, rngs: Any) -> None:
             variables, self.apply = as_functions(module)
-            self.params = nnx.Dict({_flat(n): nnx.Param(v) for n, v in variables["params"].items()})
-            self.buffers = nnx.Dict(
-                {_flat(n): nnx.BatchStat(v) for n, v in variables["buffers"].items()}
-            )
+            self.params = nnx.Dict({n: nnx.Param(v) for n, v in variables["params"].items()})
+            self.buffers = nnx.Dict({n: nnx.BatchStat(v) for n, v in variables["buffers"].items()})
             self.names = {kind: tuple(variables[kind]) for kind in variables}
             self.rngs = nnx.data(rngs)
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             held = {"params": self.params, "buffers": self.buffers}
             variables = {
-                kind: {n: held[kind][_flat(n)].get_value() for n in names}
+                kind: {n: held[kind][n].get_value() for n in names}
                 for kind, names in self.names.items()
             }
             key = None if self.rngs is None else self.rngs()
             outputs, buffers = self.apply(variables, *args, key=key, mutable=True, **kwargs)
             for name, value in buffers.items():
                 if value is not variables["buffers"][name]:
-                    self.buffers[_flat(name)].set_value(value)
+                    self.buffers[name].set_value(value)
             return outputs
 
     return DyngraphModule
-
-
-def _flat(name: str) -> str:
-    return name.replace(".", "_")
 
 
 # --- linen ------------------------------------------------------------------------------------

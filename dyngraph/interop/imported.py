@@ -31,9 +31,9 @@ class Structure:
 class Imported(Module):
     """A module whose `forward` is one recorded operator, a function of its arrays and arguments.
 
-    Its arrays are parameters and buffers under their paths in the other library. What a call
-    changes of the buffers is written to them. `functions_of` says how the module is called:
-    `compute(structure, leaves, args, kwargs) -> (outputs, leaves after the call)`.
+    Its arrays are parameters and buffers under their paths in the other library, and what a call
+    changes of the buffers is written to them. `structure` is what the module is beside its arrays,
+    and `compute` calls it.
     """
 
     def __init__(
@@ -114,7 +114,8 @@ def _renew(buffer: Tensor, array: Any) -> None:
     if current_pure() is not None and not isinstance(buffer._cell.array, Tracer):
         buffer._write(array)  # which is refused there
         return
-    buffer._cell = Storage(array, buffer._version + 1)
+    version = buffer._cell.version
+    buffer._cell = Storage(array, None if version is None else version + 1)
 
 
 def _recorded(compute: Callable[..., Any], whats: list[Leaf], name: str) -> Callable[..., Any]:
