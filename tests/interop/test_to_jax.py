@@ -194,6 +194,19 @@ def test_round_trip_is_the_function() -> None:
     np.testing.assert_allclose(x.grad.numpy(), 3 * X**2)
 
 
+def test_steps_of_an_optimizer_run_inside() -> None:
+    def trained(w: dg.Tensor) -> dg.Tensor:
+        w = w.clone().requires_grad_()
+        optimizer = dg.optim.SGD([w], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+        return w.detach()
+
+    np.testing.assert_allclose(jax.jit(dg.to_jax(trained))(X), X * 0.8**2, rtol=1e-6)
+
+
 # --- random numbers ---------------------------------------------------------------------------
 
 
