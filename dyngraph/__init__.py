@@ -25,6 +25,7 @@ from dyngraph import (
     signal as signal,
     special as special,
     utils as utils,
+    viz as viz,
 )
 from dyngraph.autograd.anomaly_mode import (
     is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,

@@ -29,6 +29,7 @@ SUBMODULES = (
     "signal",
     "special",
     "utils",
+    "viz",
 )
 NAMES = {
     "dyngraph.autograd.anomaly_mode": (
