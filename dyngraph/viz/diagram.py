@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from dyngraph.viz import graphviz
@@ -68,15 +69,19 @@ def diagram(
 def _labels(shown: Outline) -> dict[int, dict[int, str]]:
     """For each box what stands above it, by the number of the output that the gradient is for."""
     found: dict[int, dict[int, str]] = {}
+    counts: Counter[tuple[int, int]] = Counter()
     for arrow in shown.arrows:
-        label = arrow.label
-        if label and shown.boxes[arrow.target].outputs > 1:
-            label = f"{arrow.output_nr}: {label}"
-        if label and arrow.count > 1:
-            label = f"{arrow.count} × {label}"
+        counts[arrow.target, arrow.output_nr] += arrow.count if arrow.label else 0
         mine = found.setdefault(arrow.target, {})
-        if len(label) > len(mine.get(arrow.output_nr, "")) or arrow.output_nr not in mine:
-            mine[arrow.output_nr] = label
+        if not mine.get(arrow.output_nr):
+            mine[arrow.output_nr] = arrow.label
+    many = {(a.target, a.output_nr) for a in shown.arrows if a.count > 1}
+    for target, mine in found.items():
+        for output_nr, label in mine.items():
+            if label and (target, output_nr) in many:
+                label = f"{counts[target, output_nr]} × {label}"
+            numbered = label and shown.boxes[target].outputs > 1
+            mine[output_nr] = f"{output_nr}: {label}" if numbered else label
     return found
 
 

@@ -28,7 +28,7 @@ def width_of(text: str, size: float, *, bold: bool = False) -> float:
 
     >>> from dyngraph.viz.lettering import width_of
     >>> round(width_of("MulBackward0", 12), 1)
-    94.1
+    87.7
     """
     width = sum([_WIDTHS.get(letter, 1.0) for letter in text]) * size
     return width * BOLD if bold else width

@@ -135,9 +135,11 @@ def graph(
 
 def roots_of(of: Any, names: Names) -> list[tuple[Edge, str]]:
     """The edges that a picture starts from, each with the name of its tensor."""
-    one = isinstance(of, Tensor | Node | GradientEdge) or not isinstance(of, Sequence)
+    items: list[Any] = [of]
+    if type(of) in (list, tuple):  # a GradientEdge is a tuple as well
+        items = list(of)
     roots: list[tuple[Edge, str]] = []
-    for item in [of] if one else list(of):
+    for item in items:
         if isinstance(item, Node):
             roots.append(((item, 0), item.name().rpartition("::")[2]))
         elif isinstance(item, GradientEdge):
