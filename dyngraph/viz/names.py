@@ -24,9 +24,14 @@ class Names:
     def __init__(self) -> None:
         self.leaves: dict[int, str] = {}
         self.outputs: dict[tuple[int, int], str] = {}
+        self.arrays: dict[int, list[str]] = {}
 
     def add(self, name: str, tensor: Tensor) -> None:
         """Names a tensor."""
+        if not tensor._cell.is_empty():
+            holders = self.arrays.setdefault(id(tensor._cell.array), [])
+            if name not in holders:
+                holders.append(name)
         edge = None if tensor._edge_is_lost() else tensor._edge
         if edge is None or edge is LEAF:
             self.leaves.setdefault(id(tensor), name)
@@ -40,6 +45,10 @@ class Names:
     def of_output(self, node: Any, output_nr: int) -> str:
         """The name of what a node made; "" where it has none."""
         return self.outputs.get((id(node), output_nr), "")
+
+    def of_array(self, array: Any) -> list[str]:
+        """The names of the tensors that hold an array."""
+        return self.arrays.get(id(array), [])
 
     def of(self, tensor: Tensor) -> str:
         """The name of a tensor; "" where it has none."""
