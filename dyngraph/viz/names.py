@@ -27,16 +27,14 @@ class Names:
         self.arrays: dict[int, list[str]] = {}
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """Names a tensor."""
-        if not tensor._cell.is_empty():
-            holders = self.arrays.setdefault(id(tensor._cell.array), [])
-            if name not in holders:
-                holders.append(name)
+        """Names a tensor that has no name yet."""
         edge = None if tensor._edge_is_lost() else tensor._edge
         if edge is None or edge is LEAF:
-            self.leaves.setdefault(id(tensor), name)
+            known = self.leaves.setdefault(id(tensor), name)
         else:
-            self.outputs.setdefault((id(edge[0]), edge[1]), name)
+            known = self.outputs.setdefault((id(edge[0]), edge[1]), name)
+        if known is name and not tensor._cell.is_empty():
+            self.arrays.setdefault(id(tensor._cell.array), []).append(name)
 
     def of_leaf(self, tensor: Any) -> str:
         """The name of a leaf; "" where it has none."""

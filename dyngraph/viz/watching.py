@@ -24,7 +24,8 @@ class Watcher(Protocol):
         ...
 
     def compiled(self, what: str, detail: str) -> None:
-        """In a compiled backward: a "segment" has run, or a "Python step" runs now."""
+        """In a compiled backward: a "segment" has run, or some will, because of what follows them:
+        "settle"."""
         ...
 
 
