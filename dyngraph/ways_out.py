@@ -6,6 +6,9 @@ be outside the graph; numbers and text it gives.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -18,6 +21,31 @@ from dyngraph.tracing import Tracer
 
 if TYPE_CHECKING:
     from dyngraph.storage import Storage
+
+_listener: ContextVar[Callable[[Any, str], None] | None]
+_listener = ContextVar("dyngraph_way_out_listener", default=None)
+
+
+@contextlib.contextmanager
+def heard_by(listener: Callable[[Any, str], None]) -> Iterator[None]:
+    """Inside, `listener(array, how)` is called when the value of a tensor is handed out."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def _tell(array: Any, how: str) -> None:
+    listener = _listener.get()
+    if listener is not None:
+        listener(array, how)
+
+
+def _hand_out(array: Any, how: str) -> None:
+    """Called before a value is handed out; raises where it is that of a mapped function."""
+    batches.refuse_value(array, how)
+    _tell(array, how)
 
 
 class WaysOut:
@@ -42,21 +70,23 @@ class WaysOut:
         """
         if not force:
             self._refuse_grad("numpy()", "numpy")
-        batches.refuse_value(self._cell.array, ".numpy()")
+        _hand_out(self._cell.array, ".numpy()")
         return np.asarray(self._cell.array)
 
     def jax(self) -> jax.Array:
         """The value as a `jax.Array`; RuntimeError where the tensor requires grad."""
         self._refuse_grad("jax()", "jax")
+        _tell(self._cell.array, ".jax()")
         return self._cell.array
 
     def __jax_array__(self) -> jax.Array:
         self._refuse_grad("a jax function", "jax")
+        _tell(self._cell.array, "a jax function")
         return self._cell.array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         self._refuse_grad("numpy()", "numpy")
-        batches.refuse_value(self._cell.array, ".numpy()")
+        _hand_out(self._cell.array, ".numpy()")
         array = np.asarray(self._cell.array)
         return array.astype(dtype, copy=bool(copy)) if dtype is not None or copy else array
 
@@ -82,12 +112,12 @@ class WaysOut:
                 f"a Tensor with {array.size} elements cannot be converted to Scalar. Reduce it "
                 "first, or use tolist()."
             )
-        batches.refuse_value(array, ".item()")
+        _hand_out(array, ".item()")
         return array.item()
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers."""
-        batches.refuse_value(self._cell.array, ".tolist()")
+        _hand_out(self._cell.array, ".tolist()")
         return np.asarray(self._cell.array).tolist()
 
     def __bool__(self) -> bool:
@@ -98,7 +128,7 @@ class WaysOut:
                 f"Boolean value of Tensor with {values} is ambiguous. Reduce it by any() or all(), "
                 "or test numel()."
             )
-        batches.refuse_value(array, "bool")
+        _hand_out(array, "bool")
         return bool(array.item())
 
     def _number(self) -> Any:
@@ -108,7 +138,7 @@ class WaysOut:
                 "only one element tensors can be converted to Python scalars, got shape "
                 f"{list(array.shape)}. Reduce it first, or use tolist()."
             )
-        batches.refuse_value(array, ".item()")
+        _hand_out(array, ".item()")
         return array.item()
 
     def __int__(self) -> int:
@@ -135,7 +165,7 @@ class WaysOut:
                 "only integer tensors of a single element can be converted to an index, got "
                 f"{self.dtype} of shape {list(array.shape)}. Use .item() or .long()."
             )
-        batches.refuse_value(array, ".item()")
+        _hand_out(array, ".item()")
         return int(array.item())
 
     def __format__(self, spec: str) -> str:

@@ -159,7 +159,7 @@ _watcher = ContextVar("dyngraph_compiled_watcher", default=None)
 
 @contextlib.contextmanager
 def watched_by(watcher: Callable[[str, str], None]) -> Iterator[None]:
-    """Inside, `watcher("settle", why)` is called before segments run, and `watcher("segment", size)`
+    """Inside, `watcher("settle", why)` is called before segments run, `watcher("segment", size)`
     after each: what comes between a segment and the next "settle" is Python."""
     token = _watcher.set(watcher)
     try:
@@ -180,7 +180,7 @@ def note_segment(calls: int) -> None:
     _counts.segments += 1
     watcher = _watcher.get()
     if watcher is not None:
-        watcher("segment", f"{calls} calls")
+        watcher("segment", "1 call" if calls == 1 else f"{calls} calls")
 
 
 def note_python_step(what: str, node: Node) -> None:

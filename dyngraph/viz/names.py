@@ -63,12 +63,7 @@ def names_of(given: Given) -> Names:
     Raises TypeError for something else.
     """
     names = Names()
-    for name, tensor in _pairs(given):
-        if not isinstance(name, str) or not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"names: expected pairs of a str and a Tensor, got {type(name).__name__} and "
-                f"{type(tensor).__name__}. Pass a dict from names to tensors, or a module."
-            )
+    for name, tensor in pairs_of(given):
         names.add(name, tensor)
     frame = user_frame(sys._getframe(1))
     variables = dict(frame.f_locals)
@@ -84,21 +79,27 @@ def names_of(given: Given) -> Names:
     return names
 
 
-def _pairs(given: Given) -> Iterator[tuple[Any, Any]]:
+def pairs_of(given: Given) -> Iterator[tuple[str, Tensor]]:
+    """Names and tensors; TypeError for something else."""
     if given is None:
         return
     if hasattr(given, "named_parameters"):
-        yield from given.named_parameters()
+        given = given.named_parameters()
     elif isinstance(given, Mapping):
-        yield from given.items()
-    else:
-        for item in given:
-            if not isinstance(item, tuple) or len(item) != 2:
-                raise TypeError(
-                    f"names: expected pairs of a str and a Tensor, got {type(item).__name__}. Pass "
-                    "a dict from names to tensors, or a module."
-                )
-            yield item
+        given = given.items()
+    for item in given:
+        if not isinstance(item, tuple) or len(item) != 2:
+            raise TypeError(
+                f"expected pairs of a name and a Tensor, got {type(item).__name__}. Pass a dict "
+                "from names to tensors, or a module."
+            )
+        name, tensor = item
+        if not isinstance(name, str) or not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"expected pairs of a name and a Tensor, got {type(name).__name__} and "
+                f"{type(tensor).__name__}. Pass a dict from names to tensors, or a module."
+            )
+        yield name, tensor
 
 
 def _tensors_of(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
