@@ -1,0 +1,91 @@
+"""Large graphs: folded into few boxes, in a time that grows with the graph."""
+
+from collections import Counter
+
+import pytest
+
+import dyngraph as dg
+
+
+def chain(length: int) -> dg.Tensor:
+    """A loop whose body is three operators, with a shared leaf."""
+    w = dg.tensor([0.5], requires_grad=True)
+    y = dg.tensor([1.0], requires_grad=True)
+    for _ in range(length):
+        y = (y * w).sin() + 1
+    return y
+
+
+@pytest.fixture(scope="module")
+def folded() -> dg.viz.GraphPicture:
+    return dg.viz.graph(chain(2000), saved=False)
+
+
+def test_a_body_that_repeats_is_one_box(folded: dg.viz.GraphPicture) -> None:
+    (box,) = [b for b in folded.shown.boxes if b.kind == "folded"]
+    times, _, nodes = box.title.partition(" × ")
+    assert int(times) * int(nodes.partition(" ")[0]) == len(box.members)
+    assert len(box.members) > 5950
+    assert sorted(box.lines) == ["2 × AddBackward0", "2 × MulBackward0", "2 × SinBackward0"]
+
+
+def test_folded_boxes_stand_for_all_nodes(folded: dg.viz.GraphPicture) -> None:
+    members = [i for box in folded.shown.boxes for i in box.members]
+    single = [box for box in folded.shown.boxes if not box.members]
+    assert len(members) + len(single) == len(folded.whole.boxes)
+    assert folded.shown.nodes == 6002
+
+
+def test_folded_arrows_count_the_edges_that_they_stand_for(folded: dg.viz.GraphPicture) -> None:
+    place: dict[int, int] = {}
+    for i, box in enumerate(folded.shown.boxes):
+        place.update(dict.fromkeys(box.members, i))
+    single = [i for i in range(len(folded.whole.boxes)) if i not in place]
+    kept = [i for i, box in enumerate(folded.shown.boxes) if not box.members]
+    place.update(zip(single, kept, strict=True))
+    edges = Counter(
+        (place[a.source], place[a.target])
+        for a in folded.whole.arrows
+        if place[a.source] != place[a.target]
+    )
+    drawn: Counter[tuple[int, int]] = Counter()
+    for arrow in folded.shown.arrows:
+        drawn[arrow.source, arrow.target] += arrow.count
+    assert drawn == edges
+
+
+def test_arrows_of_a_folded_picture_lead_down(folded: dg.viz.GraphPicture) -> None:
+    assert all(arrow.source < arrow.target for arrow in folded.shown.arrows)
+
+
+def test_inside_shows_one_body(folded: dg.viz.GraphPicture) -> None:
+    number = next(i for i, box in enumerate(folded.shown.boxes) if box.members)
+    inside = folded.inside(number)
+    assert Counter(box.title for box in inside.shown.boxes) == {
+        "AddBackward0": 2,
+        "MulBackward0": 2,
+        "SinBackward0": 2,
+    }
+    assert len(inside.shown.arrows) == 5
+
+
+def test_inside_of_a_node_raises(folded: dg.viz.GraphPicture) -> None:
+    with pytest.raises(ValueError, match="nothing is folded into it"):
+        folded.inside(0)
+
+
+def test_what_does_not_repeat_is_folded_with_its_neighbours() -> None:
+    y = dg.tensor([1.0], requires_grad=True)
+    for i in range(500):
+        y = y.sin() if (i * i) % 7 < 3 else y.cos() if i % 11 < 5 else -y
+    picture = dg.viz.graph(y, limit=40)
+    assert 10 < len(picture.shown.boxes) <= 40
+    assert picture.shown.nodes == 501
+
+
+def test_a_graph_of_many_nodes_without_order_is_a_picture() -> None:
+    x = dg.tensor([1.0], requires_grad=True)
+    ys = [x.sin() if i % 3 else x.cos() for i in range(3000)]
+    picture = dg.viz.graph(ys)
+    assert len(picture.shown.boxes) <= 300
+    assert picture.svg()
