@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dyngraph.compiled.pieces import boundaries
-from dyngraph.viz.outline import FOLDED, Arrow, Box, Outline
+from dyngraph.viz.outline import DONE, FOLDED, NOW, Arrow, Box, Outline
 
 SHORTEST = 8
 """Bodies that repeat are put together until they have more than half as many nodes."""
@@ -85,6 +85,8 @@ def _folded(whole: Outline, group: Group) -> Box:
     box.members = tuple(range(group.start, group.end))
     box.order = inside[0].order
     box.freed = any([b.freed for b in inside])
+    states = {b.state for b in inside}
+    box.state = NOW if NOW in states else DONE if states == {DONE} else ""
     if any([b.warnings for b in inside]):
         box.lines.append("a saved tensor was modified")
         box.warnings.add(box.lines[-1])

@@ -22,6 +22,7 @@ from dyngraph.viz.names import Names
 ROOT, OPERATOR, FUNCTION, CHECKPOINT = "root", "operator", "Function", "checkpoint"
 COMPILED, ACCUMULATE, LEAF, FOLDED = "compiled", "AccumulateGrad", "leaf", "folded"
 KINDS = (ROOT, OPERATOR, FUNCTION, CHECKPOINT, COMPILED, ACCUMULATE, LEAF, FOLDED)
+DONE, NOW = "done", "now"
 MOST_LEAVES = 40
 """In graphs of more nodes, a leaf is named in the box of its AccumulateGrad."""
 
@@ -30,11 +31,22 @@ class Box:
     """A node, a tensor at an end of the graph, or several nodes that are folded into one box.
 
     `lines` stand below its title; `warnings` are those of them that tell of something wrong.
-    `order` is the place of the node in a backward, None for a tensor; `members` are the numbers, in
+    `order` is the place of the node in a backward, None for a tensor; `state` is DONE or NOW in a
+    picture of one step of a backward; `members` are the numbers, in
     the outline that was folded, of what is in the box.
     """
 
-    __slots__ = ("freed", "kind", "lines", "members", "order", "outputs", "title", "warnings")
+    __slots__ = (
+        "freed",
+        "kind",
+        "lines",
+        "members",
+        "order",
+        "outputs",
+        "state",
+        "title",
+        "warnings",
+    )
 
     def __init__(self, kind: str, title: str, lines: Sequence[str] = ()) -> None:
         self.kind = kind
@@ -44,6 +56,7 @@ class Box:
         self.freed = False
         self.order: int | None = None
         self.outputs = 1
+        self.state = ""
         self.members: tuple[int, ...] = ()
 
 
