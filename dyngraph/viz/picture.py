@@ -66,7 +66,8 @@ class GraphPicture:
                 f"box {number}, {box.title}, is one node: nothing is folded into it. Folded boxes "
                 f"are {[i for i, b in enumerate(self.shown.boxes) if b.members]}."
             )
-        return GraphPicture(body(self.whole, box), self.limit, engine=self.engine)
+        limit = max(self.limit, LIMIT)
+        return GraphPicture(body(self.whole, box), limit, engine=self.engine)
 
     def save(self, path: str | Path) -> None:
         """Writes the picture to a file; its ending says as what: .svg, .mmd, .dot, .gv or .txt.

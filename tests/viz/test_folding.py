@@ -1,6 +1,7 @@
 """Large graphs: folded into few boxes, in a time that grows with the graph."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -89,3 +90,98 @@ def test_a_graph_of_many_nodes_without_order_is_a_picture() -> None:
     picture = dg.viz.graph(ys)
     assert len(picture.shown.boxes) <= 300
     assert picture.svg()
+
+
+# --- scopes ---------------------------------------------------------------------------------------
+
+
+def tower(x: dg.Tensor, *, layers: int) -> dg.Tensor:
+    with dg.viz.scope("tower"):
+        for i in range(layers):
+            with dg.viz.scope(f"layer {i}"):
+                for _ in range(20):
+                    x = x.sin().cos()
+    return x
+
+
+def titles(picture: dg.viz.GraphPicture) -> list[str]:
+    return [box.title for box in picture.shown.boxes]
+
+
+def test_scopes_are_folded_as_small_as_the_limit_allows() -> None:
+    y = tower(dg.ones(1, requires_grad=True), layers=3).sum()
+    layers = ["layer 2", "layer 1", "layer 0"]
+    assert titles(dg.viz.graph(y, limit=20)) == ["y", "SumBackward0", *layers]
+    assert titles(dg.viz.graph(y, limit=4)) == ["y", "SumBackward0", "tower"]
+
+
+def test_what_is_outside_of_scopes_stays_as_it_is() -> None:
+    y = tower(dg.ones(1, requires_grad=True), layers=2)
+    z = tower(y.exp(), layers=1).tanh()
+    expected = ["z", "TanhBackward0", "layer 0", "ExpBackward0", "layer 1", "layer 0"]
+    assert titles(dg.viz.graph(z, limit=20)) == expected
+
+
+def test_inside_of_a_scope_are_its_nodes() -> None:
+    y = tower(dg.ones(1, requires_grad=True), layers=2)
+    inside = dg.viz.graph(y, limit=5).inside(1)
+    assert Counter(titles(inside)) == {"SinBackward0": 20, "CosBackward0": 20}
+
+
+class Handle:
+    def __init__(self, hooks: list[object], hook: object) -> None:
+        self.hooks, self.hook = hooks, hook
+
+    def remove(self) -> None:
+        self.hooks.remove(self.hook)
+
+
+class Layer:
+    """A module as far as `dg.viz.modules` asks."""
+
+    def __init__(self, name: str = "") -> None:
+        self.children = {name: Layer()} if name else {}
+        self.pre: list[Any] = []
+        self.post: list[Any] = []
+
+    def named_modules(self) -> list[tuple[str, "Layer"]]:
+        return [("", self), *self.children.items()]
+
+    def register_forward_pre_hook(self, hook: object) -> Handle:
+        self.pre.append(hook)
+        return Handle(self.pre, hook)
+
+    def register_forward_hook(self, hook: object, *, always_call: bool) -> Handle:
+        assert always_call
+        self.post.append(hook)
+        return Handle(self.post, hook)
+
+    def __call__(self, x: dg.Tensor) -> dg.Tensor:
+        for hook in self.pre:
+            hook(self, (x,))
+        for child in self.children.values():
+            x = child(x).exp()
+        y = x.sin().cos().tanh()
+        for hook in self.post:
+            hook(self, (x,), y)
+        return y
+
+
+def test_modules_are_folded_by_their_names() -> None:
+    model = Layer("first")
+    with dg.viz.modules(model):
+        y = model(dg.ones(1, requires_grad=True))
+    assert titles(dg.viz.graph(y, limit=6)) == ["y", "Layer", "first", "leaf"]
+    assert titles(dg.viz.graph(y, limit=3)) == ["y", "Layer", "leaf"]
+
+
+def test_modules_leave_no_hook_behind() -> None:
+    model = Layer("first")
+    with dg.viz.modules(model):
+        pass
+    assert model.pre == model.post == []
+
+
+def test_modules_of_something_else_raise() -> None:
+    with pytest.raises(TypeError, match="that is no module"), dg.viz.modules(3):
+        pass
