@@ -25,6 +25,7 @@ SUBMODULES = (
     "masked",
     "nn",
     "numpy",
+    "optim",
     "random",
     "signal",
     "special",
@@ -59,6 +60,7 @@ NAMES = {
         "seed",
         "set_rng_state",
     ),
+    "dyngraph.saving": ("load", "save"),
     "dyngraph.tensor": (
         "Size",
         "Tensor",
