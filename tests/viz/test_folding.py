@@ -122,6 +122,20 @@ def test_what_is_outside_of_scopes_stays_as_it_is() -> None:
     assert titles(dg.viz.graph(z, limit=20)) == expected
 
 
+def test_a_leaf_of_several_scopes_stays_by_itself() -> None:
+    x = w = dg.ones(1, requires_grad=True)
+    v = dg.ones(1, requires_grad=True)
+    for name in ("first", "second"):
+        with dg.viz.scope(name):
+            for _ in range(10):
+                x = x.sin() * w
+    with dg.viz.scope("third"):
+        z = x * v
+    picture = dg.viz.graph(z, limit=8)
+    assert titles(picture) == ["z", "third", "second", "first", "AccumulateGrad"]
+    assert [a.target for a in picture.shown.arrows if a.source == 2] == [3, 4]
+
+
 def test_inside_of_a_scope_are_its_nodes() -> None:
     y = tower(dg.ones(1, requires_grad=True), layers=2)
     inside = dg.viz.graph(y, limit=5).inside(1)
