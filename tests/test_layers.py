@@ -62,7 +62,7 @@ READING_ORDER = """
     optim.update optim.cohorts optim.transformed optim.adam optim.descent optim.accumulated
     optim.line_search optim.lbfgs optim.wrapped optim.lr_scheduler.scheduler
     optim.lr_scheduler.factors optim.lr_scheduler.cycles optim.lr_scheduler.combined
-    optim.lr_scheduler optim saving
+    optim.lr_scheduler optim.swa_utils optim saving
     interop viz sharding
     generated dyngraph
     demo.problem demo.first_names demo.help_texts demo.digits demo.training demo.__main__ demo
