@@ -31,6 +31,7 @@ SUBMODULES = (
     "signal",
     "special",
     "utils",
+    "viz",
 )
 NAMES = {
     "dyngraph.autograd.anomaly_mode": (
@@ -71,6 +72,8 @@ NAMES = {
         "is_tensor",
         "numel",
     ),
+    "dyngraph.viz.explained": ("explain_grad",),
+    "dyngraph.viz.gradients": ("grad_report",),
 }
 """What the package exports of files that have no list of it themselves."""
 
