@@ -16,6 +16,7 @@ from dyngraph import (
     compiled as compiled,
     fft as fft,
     func as func,
+    interop as interop,
     library as library,
     linalg as linalg,
     masked as masked,
@@ -74,6 +75,10 @@ from dyngraph.dtypes import (
 )
 from dyngraph.func import (
     vmap as vmap,
+)
+from dyngraph.interop import (
+    from_jax as from_jax,
+    to_jax as to_jax,
 )
 from dyngraph.modes import (
     enable_grad as enable_grad,
@@ -1047,6 +1052,7 @@ __all__ = [
     "frobenius_norm",
     "from_dlpack",
     "from_file",
+    "from_jax",
     "from_jax_array",
     "from_numpy",
     "frombuffer",
@@ -1372,6 +1378,7 @@ __all__ = [
     "threshold_",
     "tile",
     "to_dlpack",
+    "to_jax",
     "topk",
     "trace",
     "transpose",

@@ -20,6 +20,7 @@ SUBMODULES = (
     "compiled",
     "fft",
     "func",
+    "interop",
     "library",
     "linalg",
     "masked",
@@ -40,6 +41,7 @@ NAMES = {
     "dyngraph.configuration": ("config",),
     "dyngraph.devices": ("device",),
     "dyngraph.func": ("vmap",),
+    "dyngraph.interop": ("from_jax", "to_jax"),
     "dyngraph.modes": (
         "enable_grad",
         "inference_mode",
