@@ -58,6 +58,9 @@ READING_ORDER = """
     library func utils
     nn optim
     interop.leaves interop.from_jax interop.to_jax interop viz sharding
+    comparison.agreement comparison.listing comparison.rounds comparison.sizes
+    comparison.arguments comparison.ways comparison.page comparison.report comparison.compare
+    comparison
     generated dyngraph demo
 """.split()
 
