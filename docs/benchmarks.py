@@ -61,7 +61,7 @@ def _ratios(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["| | ms | ratio | middle half |", "| --- | ---: | ---: | ---: |"]
     for row in rows:
         is_pair = " / " in row["name"]
-        time = "" if is_pair else f"{row['milliseconds']:.3g}"
+        time = "" if is_pair else _short(row["milliseconds"])
         half = f"{row['low']:.2f} - {row['high']:.2f}"
         lines.append(f"| {row['name']} | {time} | {row['ratio']:.2f} | {half} |")
     return lines
@@ -73,6 +73,11 @@ def _numbers(title: str, found: dict[str, list[float]]) -> list[str]:
     for name, numbers in found.items():
         lines.append(f"| {name} | {' | '.join(f'{n:.4g}' for n in numbers)} |")
     return lines
+
+
+def _short(number: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
 
 
 def plot_name(machine: str, title: str) -> str:
@@ -96,7 +101,7 @@ def plot(title: str, rows: list[dict[str, Any]], path: Path) -> None:
     colours = ["#d97706" if row["name"].startswith("torch") else c for row, c in zip(rows, colours)]
     axes.barh([row["name"] for row in rows], times, color=colours, height=0.62, log=True)
     for place, time in enumerate(times):
-        axes.text(time * 1.04, place, f"{time:.3g}", va="center", fontsize=8, color="#555")
+        axes.text(time * 1.04, place, _short(time), va="center", fontsize=8, color="#555")
     axes.set_xlim(min(times) / 2, max(times) * 2)
     axes.set_xlabel("milliseconds, logarithmic", fontsize=8)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -50,7 +50,16 @@ def _page_of(module: str) -> str:
     """A module's docstring, and its public names."""
     space = importlib.import_module(f"dyngraph.{module}")
     names = [name for name in space.__all__ if not inspect.ismodule(getattr(space, name))]
-    return f"# dyngraph.{module}\n\n{_directive(space.__name__, names)}"
+    folder = ROOT.joinpath("dyngraph", *module.split("."))
+    # of a function and a file of one name, the pages' tool would take the file
+    apart = [name for name in names if (folder / f"{name}.py").is_file()]
+    text = f"# dyngraph.{module}\n\n"
+    text += _directive(space.__name__, [name for name in names if name not in apart])
+    for name in apart:
+        text += (
+            f"::: {space.__name__}.{name}.{name}\n    options:\n      show_root_heading: true\n\n"
+        )
+    return text
 
 
 def _directive(module: str, names: Iterable[str]) -> str:
@@ -101,7 +110,8 @@ def on_files(files: Files, config: Any) -> Files:
     for page, text in api_pages().items():
         files.append(File.generated(config, page, content=text))
     for path in notebooks():
-        files.append(File.generated(config, f"notebooks/{path.name}", abs_src_path=str(path)))
+        place = f"notebooks/{path.name}"
+        files.append(File(place, str(ROOT), config.site_dir, config.use_directory_urls))
     return files
 
 
