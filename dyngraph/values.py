@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from dyngraph import batches, dtypes, modes
 from dyngraph.dispatch import write_dispatcher
-from dyngraph.graph.node import Node, PythonCall, Values
+from dyngraph.graph.node import Node, PythonCall, Values, blame
 from dyngraph.kernels import BackwardPlan, OperatorSpec, Target, same
 from dyngraph.operator_node import OperatorNode
 from dyngraph.pure import current_pure
@@ -54,6 +54,9 @@ class Immediate:
 
     def call(self, call: PythonCall, grads: list[Any]) -> list[Any]:
         return call.run(grads, self, ())
+
+    def blame(self, node: Node, error: Exception) -> None:
+        blame(node, error)
 
     def release(self, node: Node) -> None:
         node.release()

@@ -49,19 +49,27 @@ READING_ORDER = """
     ops.assignment ops.in_place ops.random_in_place
     ops.random_slopes ops.dropout_forms ops.channel_dropouts ops.gumbel
     ops.fractional_pooling ops.layouts
-    ops.segments ops.recurrent ops.low_rank ops.native_losses ops.native_layers ops
+    ops.segments ops.packing ops.recurrence ops.recurrent
+    ops.low_rank ops.native_losses ops.native_layers ops
     backward methods
     numpy linalg fft special masked signal autograd
     compiled.fusion compiled.report compiled.program compiled.pieces compiled.compilation
     compiled.difference compiled.schedule compiled.traced compiled.segment compiled.recording
     compiled.walk compiled.backward compiled.toggle compiled.overview compiled
     library func utils
-    nn optim
+    nn
+    optim.need_optax optim.optimizer optim.checks optim.options optim.transforms optim.fields
+    optim.update optim.cohorts optim.transformed optim.adam optim.descent optim.accumulated
+    optim.line_search optim.lbfgs optim.wrapped optim.lr_scheduler.scheduler
+    optim.lr_scheduler.factors optim.lr_scheduler.cycles optim.lr_scheduler.combined
+    optim.lr_scheduler optim.swa_utils optim saving
     interop.leaves interop.from_jax interop.to_jax interop viz sharding
     comparison.agreement comparison.listing comparison.rounds comparison.sizes
     comparison.arguments comparison.ways comparison.page comparison.report comparison.compare
     comparison
-    generated dyngraph demo doctor __main__
+    generated dyngraph
+    demo.problem demo.first_names demo.help_texts demo.digits demo.training demo.__main__ demo
+    doctor __main__
 """.split()
 
 # The one file that may use JAX's interfaces for those who extend it.

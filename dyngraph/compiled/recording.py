@@ -16,7 +16,7 @@ from dyngraph.compiled import report
 from dyngraph.compiled.program import Aval
 from dyngraph.compiled.segment import Segment, Settled, Symbol, aval_of, devices_of, known
 from dyngraph.compiled.traced import is_traceable, trace
-from dyngraph.graph.node import Node, PythonCall
+from dyngraph.graph.node import Node, PythonCall, blame
 from dyngraph.graph.packing import Packed, PackedValues
 from dyngraph.operator_node import OperatorNode
 from dyngraph.tensor import Tensor
@@ -34,6 +34,7 @@ class RecordedValues:
         self.segment = Segment()
         self.trail: list[Settled] = []
         self._many_devices = jax.device_count() > 1
+        self._has_failed = False
 
     # --- noting calls -------------------------------------------------------------------------
 
@@ -90,7 +91,15 @@ class RecordedValues:
             report.note_python_step(what, node)
         settled = Settled(self.how, segment)
         self.trail.append(settled)
-        settled.run()
+        try:
+            settled.run()
+        except BaseException:
+            self._has_failed = True
+            raise
+
+    def blame(self, node: Any, error: Exception) -> None:
+        if not self._has_failed:  # else the node that failed has been noted
+            blame(node, error)
 
     def value_of(self, value: Any, what: str = "a value", node: Any = None) -> Any:
         """The value of a gradient, computed now if it was not yet."""

@@ -17,7 +17,7 @@ import jax
 from dyngraph.compiled import report
 from dyngraph.compiled.program import Aval, Call, run_call
 from dyngraph.compiled.schedule import Schedule, find_schedule, forget
-from dyngraph.graph.node import Node
+from dyngraph.graph.node import Node, blame
 from dyngraph.kernels import weak_type
 from dyngraph.tensor import LEAF, Tensor
 from dyngraph.tracing import Tracer
@@ -210,7 +210,7 @@ class Settled:
                 run_call(call._replace(kernel=run), segment.given, values)
             except Exception as error:
                 if node is not None:
-                    error.add_note(f"This happened in backward, at {node.name()}.")
+                    blame(node, error)
                 failure = error
                 break
             done += 1

@@ -200,7 +200,7 @@ class GraphTask:
                 else:
                     results = self.run_with_hooks(node, grads)
             except Exception as error:
-                error.add_note(f"This happened in backward, at {node.name()}.")
+                values.blame(node, error)
                 raise
             if not self.keep_graph:
                 values.release(node)

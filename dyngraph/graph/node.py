@@ -67,6 +67,9 @@ class Values(Protocol):
         """What Python of the user's makes of gradients."""
         ...
 
+    def blame(self, node: Any, error: Exception) -> None:
+        """Notes that an error was raised at `node`, unless it is one of an earlier node's."""
+
     def release(self, node: Any) -> None:
         """Frees what a node that has run saved."""
         ...
@@ -106,6 +109,11 @@ class Values(Protocol):
     def retain(self, tensor: Any, value: Any) -> None:
         """Sets `.grad` of an interior tensor."""
         ...
+
+
+def blame(node: Any, error: Exception) -> None:
+    """Adds a note to an error that was raised at `node`."""
+    error.add_note(f"This happened in backward, at {node.name()}.")
 
 
 class Extra:

@@ -122,6 +122,21 @@ def test_rule_that_fails_raises_with_eagers_text_and_grads(
     assert "This happened in backward, at FailingBackward0." in error.notes
 
 
+def test_rule_that_fails_before_a_hook_is_blamed_alone(
+    failing: Callable[[Any], dg.Tensor],
+) -> None:
+    def program() -> Any:
+        x = leaf(1.0, 2.0)
+        y = x.exp()
+        y.register_hook(lambda grad: None)
+        loss = failing(y * 2).sum()
+        return raised_by(loss.backward), x.grad
+
+    error = error_in_both_modes(program)
+    notes = [note for note in error.notes if note.startswith("This happened")]
+    assert notes == ["This happened in backward, at FailingBackward0."]
+
+
 def test_rule_that_fails_leaves_freed_what_eager_leaves_freed(
     failing: Callable[[Any], dg.Tensor],
 ) -> None:
