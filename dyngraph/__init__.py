@@ -34,6 +34,9 @@ from dyngraph.autograd.anomaly_mode import (
     is_anomaly_enabled as is_anomaly_enabled,
     set_anomaly_enabled as set_anomaly_enabled,
 )
+from dyngraph.comparison import (
+    compare as compare,
+)
 from dyngraph.compiled.toggle import (
     compiled_autograd as compiled_autograd,
 )
@@ -946,6 +949,7 @@ __all__ = [
     "clone",
     "column_stack",
     "combinations",
+    "compare",
     "compiled_autograd",
     "complex",
     "complex128",

@@ -39,6 +39,7 @@ NAMES = {
         "is_anomaly_enabled",
         "set_anomaly_enabled",
     ),
+    "dyngraph.comparison": ("compare",),
     "dyngraph.compiled.toggle": ("compiled_autograd",),
     "dyngraph.configuration": ("config",),
     "dyngraph.devices": ("device",),
