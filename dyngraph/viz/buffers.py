@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dyngraph.graph.accumulate import AccumulateGrad
@@ -16,6 +17,8 @@ from dyngraph.viz.outline import visits
 from dyngraph.viz.picture import roots_of
 from dyngraph.viz.table import Table
 
+MOST_LISTED = 2
+"""How many keepers and holders of a buffer a table names."""
 MOST_BARS = 30
 """How many buffers a chart shows, the largest."""
 
@@ -59,7 +62,7 @@ class SavedReport:
     def table(self) -> Table:
         """A row for each buffer."""
         rows = [
-            (b.value, in_bytes(b.nbytes), ", ".join(b.keepers), ", ".join(b.holders), b.device)
+            (b.value, in_bytes(b.nbytes), _listed(b.keepers), _listed(b.holders), b.device)
             for b in self.buffers
         ]
         return Table(("buffer", "size", "kept by", "also held by", "device"), rows, self._note())
@@ -170,6 +173,12 @@ def saved(of: Tensor | Node | GradientEdge | list[Any], names: Given = None) -> 
     ]
     buffers.sort(key=lambda buffer: -buffer.nbytes)
     return SavedReport(buffers, recomputed, keeping)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """The first texts of several."""
+    more = f" and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else ""
+    return ", ".join(texts[:MOST_LISTED]) + more
 
 
 def device_of(array: Any) -> str:
