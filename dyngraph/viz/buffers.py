@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
+
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.node import GradientEdge, Node
 from dyngraph.tensor import Tensor
+from dyngraph.tracing import Tracer
 from dyngraph.viz.charts import BLUE, GREY, Bar, bars
 from dyngraph.viz.contents import RECOMPUTED, contents
 from dyngraph.viz.lettering import described, in_bytes
@@ -182,11 +185,12 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def device_of(array: Any) -> str:
-    """Where an array lies; numpy's is in the host's memory."""
-    devices = getattr(array, "devices", None)
-    if devices is None:
+    """Where an array lies; numpy's is in the host's memory, a tracer is nowhere yet."""
+    if isinstance(array, Tracer):
+        return "nowhere yet"
+    if not isinstance(array, jax.Array):
         return "host"
-    found = sorted(devices(), key=lambda device: device.id)
+    found = sorted(array.devices(), key=lambda device: device.id)
     first = found[0]
     name = first.platform if first.platform == "cpu" and first.id == 0 else f"{first}"
     return name if len(found) == 1 else f"{name} and {len(found) - 1} more"
