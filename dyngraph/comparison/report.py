@@ -128,7 +128,7 @@ class Comparison:
         """What was compared, on what."""
         rounds = max(len(row.times) for row in self.rows)
         return (
-            f"{self.function}: value and gradients, {rounds} rounds in turns; ratio: to "
+            f"{self.function}: value and gradients, {rounds} round{"s" * (rounds != 1)} in turns; ratio: to "
             f"{self.baseline.name}, in the same round. JAX differentiates {self.jax_form}. "
             f"{self.environment['device']}, jax {self.environment['jax']}"
         )
