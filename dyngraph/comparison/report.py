@@ -126,9 +126,10 @@ class Comparison:
 
     def heading(self) -> str:
         """What was compared, on what."""
-        rounds = max(len(row.times) for row in self.rows)
+        count = max(len(row.times) for row in self.rows)
+        rounds = "1 round" if count == 1 else f"{count} rounds"
         return (
-            f"{self.function}: value and gradients, {rounds} round{"s" * (rounds != 1)} in turns; ratio: to "
+            f"{self.function}: value and gradients, {rounds} in turns; ratio: to "
             f"{self.baseline.name}, in the same round. JAX differentiates {self.jax_form}. "
             f"{self.environment['device']}, jax {self.environment['jax']}"
         )
