@@ -50,6 +50,9 @@ MODULES = """
 OPERATORS = "dyngraph nn.functional linalg fft special masked signal.windows".split()
 """Modules of operators, which are listed by the file that they are in."""
 
+FROM_JAX = "special.py", "nn/functional.py"
+"""What these hold is JAX's and not PyTorch's; which names, depends on the installed jax."""
+
 
 def names_of(module: str) -> Iterator[tuple[str, str]]:
     """Each public name of a module with the file that defines it, below `dyngraph/`."""
@@ -84,7 +87,8 @@ def page() -> str:
     for module in OPERATORS:
         files = defaultdict(list)
         for name, file in names_of(module):
-            files[file].append(name)
+            if file not in FROM_JAX:
+                files[file].append(name)
         prefix = "torch" if module == "dyngraph" else f"torch.{module}"
         lines += [f"### `{prefix}`", "", "| file | names |", "| --- | --- |"]
         lines += [f"| `{f}` | {', '.join(f'`{n}`' for n in files[f])} |" for f in sorted(files)]
