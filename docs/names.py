@@ -44,7 +44,8 @@ def concepts() -> dict[str, list[Concept]]:
 
 MODULES = """
     autograd autograd.graph autograd.function autograd.forward_ad autograd.functional
-    utils.checkpoint func library random compiled interop
+    utils.checkpoint func library random compiled interop comparison viz optim optim.lr_scheduler
+    nn nn.init nn.utils utils.data
 """.split()
 """Modules whose names are listed one by one, with their files."""
 OPERATORS = "dyngraph nn.functional linalg fft special masked signal.windows".split()

@@ -27,6 +27,7 @@ from dyngraph import (
     signal as signal,
     special as special,
     utils as utils,
+    viz as viz,
 )
 from dyngraph.autograd.anomaly_mode import (
     is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
@@ -819,6 +820,12 @@ from dyngraph.tensor import (
     is_tensor as is_tensor,
     numel as numel,
 )
+from dyngraph.viz.explained import (
+    explain_grad as explain_grad,
+)
+from dyngraph.viz.gradients import (
+    grad_report as grad_report,
+)
 
 __all__ = [
     "Generator",
@@ -1028,6 +1035,7 @@ __all__ = [
     "exp2_",
     "exp_",
     "expand_copy",
+    "explain_grad",
     "expm1",
     "expm1_",
     "eye",
@@ -1076,6 +1084,7 @@ __all__ = [
     "get_default_dtype",
     "get_device",
     "get_rng_state",
+    "grad_report",
     "gradient",
     "greater",
     "greater_equal",

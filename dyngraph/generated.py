@@ -31,6 +31,7 @@ SUBMODULES = (
     "signal",
     "special",
     "utils",
+    "viz",
 )
 NAMES = {
     "dyngraph.autograd.anomaly_mode": (
@@ -72,6 +73,8 @@ NAMES = {
         "is_tensor",
         "numel",
     ),
+    "dyngraph.viz.explained": ("explain_grad",),
+    "dyngraph.viz.gradients": ("grad_report",),
 }
 """What the package exports of files that have no list of it themselves."""
 
