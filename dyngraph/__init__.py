@@ -16,6 +16,7 @@ from dyngraph import (
     compiled as compiled,
     fft as fft,
     func as func,
+    interop as interop,
     library as library,
     linalg as linalg,
     masked as masked,
@@ -25,11 +26,15 @@ from dyngraph import (
     signal as signal,
     special as special,
     utils as utils,
+    viz as viz,
 )
 from dyngraph.autograd.anomaly_mode import (
     is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
     is_anomaly_enabled as is_anomaly_enabled,
     set_anomaly_enabled as set_anomaly_enabled,
+)
+from dyngraph.comparison import (
+    compare as compare,
 )
 from dyngraph.compiled.toggle import (
     compiled_autograd as compiled_autograd,
@@ -74,6 +79,10 @@ from dyngraph.dtypes import (
 )
 from dyngraph.func import (
     vmap as vmap,
+)
+from dyngraph.interop import (
+    from_jax as from_jax,
+    to_jax as to_jax,
 )
 from dyngraph.modes import (
     enable_grad as enable_grad,
@@ -929,6 +938,7 @@ __all__ = [
     "clone",
     "column_stack",
     "combinations",
+    "compare",
     "compiled_autograd",
     "complex",
     "complex128",
@@ -1047,6 +1057,7 @@ __all__ = [
     "frobenius_norm",
     "from_dlpack",
     "from_file",
+    "from_jax",
     "from_jax_array",
     "from_numpy",
     "frombuffer",
@@ -1372,6 +1383,7 @@ __all__ = [
     "threshold_",
     "tile",
     "to_dlpack",
+    "to_jax",
     "topk",
     "trace",
     "transpose",

@@ -20,6 +20,7 @@ SUBMODULES = (
     "compiled",
     "fft",
     "func",
+    "interop",
     "library",
     "linalg",
     "masked",
@@ -29,6 +30,7 @@ SUBMODULES = (
     "signal",
     "special",
     "utils",
+    "viz",
 )
 NAMES = {
     "dyngraph.autograd.anomaly_mode": (
@@ -36,10 +38,12 @@ NAMES = {
         "is_anomaly_enabled",
         "set_anomaly_enabled",
     ),
+    "dyngraph.comparison": ("compare",),
     "dyngraph.compiled.toggle": ("compiled_autograd",),
     "dyngraph.configuration": ("config",),
     "dyngraph.devices": ("device",),
     "dyngraph.func": ("vmap",),
+    "dyngraph.interop": ("from_jax", "to_jax"),
     "dyngraph.modes": (
         "enable_grad",
         "inference_mode",

@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors configuration tracing modes dtypes devices storage viewing kernels mapped_plan printing
+    errors configuration tracing modes pure dtypes devices storage viewing kernels mapped_plan printing
     tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
     graph.calling graph.accumulate graph.entry graph.passing graph.engine graph
@@ -56,7 +56,11 @@ READING_ORDER = """
     compiled.difference compiled.schedule compiled.traced compiled.segment compiled.recording
     compiled.walk compiled.backward compiled.toggle compiled.overview compiled
     library func utils
-    nn optim interop viz sharding
+    nn optim
+    interop.leaves interop.from_jax interop.to_jax interop viz sharding
+    comparison.agreement comparison.listing comparison.rounds comparison.sizes
+    comparison.arguments comparison.ways comparison.page comparison.report comparison.compare
+    comparison
     generated dyngraph demo
 """.split()
 
