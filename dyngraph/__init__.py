@@ -815,6 +815,12 @@ from dyngraph.tensor import (
     is_tensor as is_tensor,
     numel as numel,
 )
+from dyngraph.viz.explained import (
+    explain_grad as explain_grad,
+)
+from dyngraph.viz.gradients import (
+    grad_report as grad_report,
+)
 
 __all__ = [
     "Generator",
@@ -1024,6 +1030,7 @@ __all__ = [
     "exp2_",
     "exp_",
     "expand_copy",
+    "explain_grad",
     "expm1",
     "expm1_",
     "eye",
@@ -1072,6 +1079,7 @@ __all__ = [
     "get_default_dtype",
     "get_device",
     "get_rng_state",
+    "grad_report",
     "gradient",
     "greater",
     "greater_equal",

@@ -71,6 +71,8 @@ NAMES = {
         "is_tensor",
         "numel",
     ),
+    "dyngraph.viz.explained": ("explain_grad",),
+    "dyngraph.viz.gradients": ("grad_report",),
 }
 """What the package exports of files that have no list of it themselves."""
 

@@ -24,6 +24,26 @@ from dyngraph.tracing import Tracer
 if TYPE_CHECKING:
     from dyngraph.storage import Storage
 
+_listener: ContextVar[Callable[[Any, str], None] | None]
+_listener = ContextVar("dyngraph_way_out_listener", default=None)
+
+
+@contextlib.contextmanager
+def heard_by(listener: Callable[[Any, str], None]) -> Iterator[None]:
+    """Inside, `listener(array, how)` is called when the value of a tensor is handed out."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def _tell(array: Any, how: str) -> None:
+    listener = _listener.get()
+    if listener is not None:
+        listener(array, how)
+
+
 _traced: ContextVar[str | None] = ContextVar("dyngraph_traced_function", default=None)
 
 
@@ -50,6 +70,7 @@ _ITEM = operator.methodcaller("item")
 
 def read(array: Any, what: str, convert: Callable[[Any], Any]) -> Any:
     """A value for Python; where JAX traces and there is none, its error says who asked for it."""
+    _tell(array, what)
     if not isinstance(array, Tracer):
         return convert(array)
     batches.refuse_value(array, what)
@@ -93,12 +114,14 @@ class WaysOut:
     def jax(self) -> jax.Array:
         """The value as a `jax.Array`; RuntimeError where the tensor requires grad."""
         self._refuse_grad("jax()", "jax")
+        _tell(self._cell.array, ".jax()")
         return self._cell.array
 
     def __jax_array__(self) -> jax.Array:
         if _traced.get() is not None:
             raise closed_over(_traced.get())
         self._refuse_grad("a jax function", "jax")
+        _tell(self._cell.array, "a jax function")
         return self._cell.array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

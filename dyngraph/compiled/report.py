@@ -159,8 +159,8 @@ _watcher = ContextVar("dyngraph_compiled_watcher", default=None)
 
 @contextlib.contextmanager
 def watched_by(watcher: Callable[[str, str], None]) -> Iterator[None]:
-    """Inside, `watcher(what, detail)` is called when a "segment" has run, and at each "Python
-    step"."""
+    """Inside, `watcher("settle", why)` is called before segments run, `watcher("segment", size)`
+    after each: what comes between a segment and the next "settle" is Python."""
     token = _watcher.set(watcher)
     try:
         yield
@@ -168,19 +168,23 @@ def watched_by(watcher: Callable[[str, str], None]) -> Iterator[None]:
         _watcher.reset(token)
 
 
+def note_settling(what: str, node: Node | None) -> None:
+    """What was noted down is about to run, before `what` of `node`."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher("settle", what if node is None else f"{what} of {node.name()}")
+
+
 def note_segment(calls: int) -> None:
     """A compiled program was called."""
     _counts.segments += 1
     watcher = _watcher.get()
     if watcher is not None:
-        watcher("segment", f"{calls} calls")
+        watcher("segment", "1 call" if calls == 1 else f"{calls} calls")
 
 
 def note_python_step(what: str, node: Node) -> None:
     """Python runs between two sequences."""
-    watcher = _watcher.get()
-    if watcher is not None:
-        watcher("Python step", f"{what} of {node.name()}")
     with _lock:
         _counts.python_steps += 1
         _note(f"split: {what} of {node.name()} is Python, which runs every time")

@@ -108,7 +108,7 @@ class SavedReport:
                 b.keepers[0] + (f" and {len(b.keepers) - 1} more" if b.keepers[1:] else ""),
                 0.0,
                 b.nbytes,
-                f"{in_bytes(b.nbytes)}  {', '.join(b.holders)}",
+                " · ".join([in_bytes(b.nbytes), ", ".join(b.holders)][: 1 + bool(b.holders)]),
                 GREY if b.holders else BLUE,
                 "\n".join([b.value, *b.keepers, *[f"held by {name}" for name in b.holders]]),
             )

@@ -179,13 +179,15 @@ def _draw_labels(drawing: Drawing, shown: Outline, layout: Layout) -> None:
 def _draw_legend(
     drawing: Drawing, boxes: Sequence[Box], width: float, height: float
 ) -> tuple[float, float]:
-    """What the colours mean, below the graph; the size with it."""
+    """What the colours mean, below the graph, which is put in the middle; the size of it all."""
     kinds = [kind for kind in KINDS if any([box.kind == kind and not box.freed for box in boxes])]
     entries = [(kind, *COLOURS[kind]) for kind in kinds]
     if any([box.freed for box in boxes]):
         entries.append(("freed", *FREED))
-    room = max(width, 320.0)
-    x, y, widest = 0.0, height + 22.0, width
+    room, total = max(width, 320.0), sum([16 + width_of(name, LABEL) + 14 for name, *_ in entries])
+    widest = max(width, min(total - 14, room))
+    drawing.shift((widest - width) / 2)
+    x, y = 0.0, height + 22.0
     for name, fill, stroke in entries:
         needed = 16 + width_of(name, LABEL) + 14
         if x and x + needed > room:
@@ -193,5 +195,4 @@ def _draw_legend(
         drawing.rectangle(x, y, 11, 11, fill=fill, stroke=stroke, radius=2, dashed=name == "freed")
         drawing.text(x + 16, y + 9.5, name, LABEL, fill=FAINT, anchor="start")
         x += needed
-        widest = max(widest, x - 14)
     return widest, y + 11

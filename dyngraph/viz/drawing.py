@@ -87,6 +87,10 @@ class Drawing:
             f'stroke-width="{number(thickness)}"{dashes}>{_title(title)}</path>'
         )
 
+    def shift(self, by: float) -> None:
+        """Moves what has been drawn so far to the right."""
+        self.parts = [f'<g transform="translate({number(by)})">', *self.parts, "</g>"]
+
     def svg(self, width: float, height: float, title: str) -> str:
         """The picture; `title` says what it shows to those who can't see it."""
         w, h = number(width + 2 * MARGIN), number(height + 2 * MARGIN)

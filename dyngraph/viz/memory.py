@@ -134,7 +134,8 @@ class memory(Interceptor):  # noqa: N801 - it is used as a function is
         self._note(BACKWARD, node.name().rpartition("::")[2])
 
     def compiled(self, what: str, detail: str) -> None:
-        self._note(BACKWARD, f"{what}: {detail}")
+        if what == "segment":
+            self._note(BACKWARD, f"a compiled part of {detail}")
 
     def _add(self, values: Sequence[Any]) -> None:
         for value in values:
@@ -160,19 +161,27 @@ class memory(Interceptor):  # noqa: N801 - it is used as a function is
             "at the end"
         )
 
-    def svg(self) -> str:
-        """The live bytes over time, forward and backward in two colours."""
+    def svg(self, over: str = "events") -> str:
+        """The live bytes, forward and backward in two colours: over one event after the other, or
+        over "seconds".
+
+        Raises ValueError for something else.
+        """
+        if over not in ("events", "seconds"):
+            raise ValueError(f"over: expected 'events' or 'seconds', got {over!r}")
         points = [
             Point(
-                s.seconds,
+                s.seconds if over == "seconds" else float(i),
                 float(s.nbytes),
                 GREEN if s.phase == BACKWARD else BLUE,
-                f"{s.what}: {in_bytes(s.nbytes)}",
+                f"{s.what}: {in_bytes(s.nbytes)} at {in_seconds(s.seconds)}",
             )
-            for s in self.samples
+            for i, s in enumerate(self.samples)
         ]
+        in_time = in_seconds if over == "seconds" else "{:.0f}".format
         keys = [(FORWARD, BLUE), (BACKWARD, GREEN)]
-        return steps(points, f"live bytes: {self._summary()}", in_bytes, in_seconds, keys)
+        title = f"live bytes over {over}: {self._summary()}"
+        return steps(points, title, in_bytes, in_time, keys)
 
     def __repr__(self) -> str:
         return str(self.table())

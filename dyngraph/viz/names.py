@@ -27,16 +27,14 @@ class Names:
         self.arrays: dict[int, list[str]] = {}
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """Names a tensor."""
-        if not tensor._cell.is_empty():
-            holders = self.arrays.setdefault(id(tensor._cell.array), [])
-            if name not in holders:
-                holders.append(name)
+        """Names a tensor that has no name yet."""
         edge = None if tensor._edge_is_lost() else tensor._edge
         if edge is None or edge is LEAF:
-            self.leaves.setdefault(id(tensor), name)
+            known = self.leaves.setdefault(id(tensor), name)
         else:
-            self.outputs.setdefault((id(edge[0]), edge[1]), name)
+            known = self.outputs.setdefault((id(edge[0]), edge[1]), name)
+        if known is name and not tensor._cell.is_empty():
+            self.arrays.setdefault(id(tensor._cell.array), []).append(name)
 
     def of_leaf(self, tensor: Any) -> str:
         """The name of a leaf; "" where it has none."""
@@ -65,12 +63,7 @@ def names_of(given: Given) -> Names:
     Raises TypeError for something else.
     """
     names = Names()
-    for name, tensor in _pairs(given):
-        if not isinstance(name, str) or not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"names: expected pairs of a str and a Tensor, got {type(name).__name__} and "
-                f"{type(tensor).__name__}. Pass a dict from names to tensors, or a module."
-            )
+    for name, tensor in pairs_of(given):
         names.add(name, tensor)
     frame = user_frame(sys._getframe(1))
     variables = dict(frame.f_locals)
@@ -86,21 +79,27 @@ def names_of(given: Given) -> Names:
     return names
 
 
-def _pairs(given: Given) -> Iterator[tuple[Any, Any]]:
+def pairs_of(given: Given) -> Iterator[tuple[str, Tensor]]:
+    """Names and tensors; TypeError for something else."""
     if given is None:
         return
     if hasattr(given, "named_parameters"):
-        yield from given.named_parameters()
+        given = given.named_parameters()
     elif isinstance(given, Mapping):
-        yield from given.items()
-    else:
-        for item in given:
-            if not isinstance(item, tuple) or len(item) != 2:
-                raise TypeError(
-                    f"names: expected pairs of a str and a Tensor, got {type(item).__name__}. Pass "
-                    "a dict from names to tensors, or a module."
-                )
-            yield item
+        given = given.items()
+    for item in given:
+        if not isinstance(item, tuple) or len(item) != 2:
+            raise TypeError(
+                f"expected pairs of a name and a Tensor, got {type(item).__name__}. Pass a dict "
+                "from names to tensors, or a module."
+            )
+        name, tensor = item
+        if not isinstance(name, str) or not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"expected pairs of a name and a Tensor, got {type(name).__name__} and "
+                f"{type(tensor).__name__}. Pass a dict from names to tensors, or a module."
+            )
+        yield name, tensor
 
 
 def _tensors_of(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:

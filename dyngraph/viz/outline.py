@@ -184,7 +184,7 @@ def _box(node: Node, *, saved: bool) -> Box:
         box.freed = True
         box.lines.append("freed")
     if node.extra is not None:
-        box.lines += _hooks(node.extra)
+        box.lines += hooks_of(node.extra)
     if isinstance(node, AccumulateGrad) and isinstance(node.variable, Tensor):
         count = len(node.variable._post_accumulate_grad_hooks or ())
         if count:
@@ -203,7 +203,8 @@ def _kind(node: Node, kept: Sequence[Kept]) -> str:
     return COMPILED if node.name().startswith("Compiled") else OPERATOR
 
 
-def _hooks(extra: Extra) -> list[str]:
+def hooks_of(extra: Extra) -> list[str]:
+    """The hooks of a node, in words."""
     counts = {
         "tensor hook": sum([len(hooks) for hooks in extra.tensor_hooks.values()]),
         "pre-hook": len(extra.pre_hooks or ()),

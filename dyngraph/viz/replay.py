@@ -69,6 +69,7 @@ class _Recorder:
         self.order = order
         self.rows: list[dict[str, Any]] = []
         self.began = self.since = time.perf_counter()
+        self.next = "the walk"
 
     def before(self, node: Node, grads: list[Any]) -> None:
         given = arrays_of(grads)
@@ -101,8 +102,10 @@ class _Recorder:
 
     def compiled(self, what: str, detail: str) -> None:
         now = time.perf_counter()
-        kind = SEGMENT if what == "segment" else PYTHON
-        row = {"order": None, "name": f"{what}: {detail}", "start": self.since - self.began}
+        name, kind = f"a compiled part of {detail}", SEGMENT
+        if what == "settle":
+            name, kind, self.next = self.next, PYTHON, detail
+        row = {"order": None, "name": name, "start": self.since - self.began}
         row |= {"seconds": now - self.since, "given": [], "made": [], "moved": "", "kind": kind}
         self.rows.append(row)
         self.since = now
@@ -252,7 +255,8 @@ def trace(
     Gradients go into `.grad`, and hooks run, as in any backward; `gradient` and `retain_graph` are
     those of `dg.autograd.backward`. Each node is waited for, so that times are its own; a kernel
     that runs for the first time is compiled, which its time includes. While `compiled_autograd` is
-    on, the compiled parts and the Python between them are the steps.
+    on, the compiled parts and the Python between them are the steps, without norms, and times are
+    those at which calls returned.
 
     Raises ValueError for a tensor without a graph; else what `backward` raises.
 

@@ -24,19 +24,22 @@ class Watcher(Protocol):
         ...
 
     def compiled(self, what: str, detail: str) -> None:
-        """In a compiled backward: a "segment" has run, or a "Python step" runs now."""
+        """In a compiled backward: a "segment" has run, or some will, because of what follows them:
+        "settle"."""
         ...
 
 
 class watched:  # noqa: N801 - it is used as a function is
-    """Inside, the backwards of this thread tell `watcher` what they do, else they run as before."""
+    """Inside, the backwards of this thread tell `watcher` what they do, else they run as before:
+    compiled, where that is on, unless `compiled` is False."""
 
-    def __init__(self, watcher: Watcher) -> None:
+    def __init__(self, watcher: Watcher, *, compiled: bool = True) -> None:
         self.watcher = watcher
+        self.may_compile = compiled
 
     def __enter__(self) -> Self:
         self.before = engine.get_runner()
-        self.compiled = is_enabled()
+        self.compiled = self.may_compile and is_enabled()
         engine.set_runner(self._run)
         return self
 
