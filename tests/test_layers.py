@@ -61,7 +61,7 @@ READING_ORDER = """
     comparison.agreement comparison.listing comparison.rounds comparison.sizes
     comparison.arguments comparison.ways comparison.page comparison.report comparison.compare
     comparison
-    generated dyngraph demo
+    generated dyngraph demo doctor __main__
 """.split()
 
 # The one file that may use JAX's interfaces for those who extend it.

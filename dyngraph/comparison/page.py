@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 # Colours with alpha, over whatever ground the notebook has, and its own text colour.
 STYLE = """
 <style>
-.dg-compare { font-family: system-ui, sans-serif; font-size: 13px; }
-.dg-compare table { border-collapse: collapse; margin: 6px 0; }
-.dg-compare th, .dg-compare td { padding: 3px 10px; text-align: right; white-space: nowrap;
+.dg-compare { font: 12px system-ui, sans-serif; overflow-x: auto; }
+.dg-compare table { border-collapse: collapse; margin: 6px 0; font: inherit; }
+.dg-compare th, .dg-compare td { padding: 3px 7px; text-align: right; white-space: nowrap;
   border-bottom: 1px solid rgba(128,128,128,.3); }
-.dg-compare td.text, .dg-compare th.text { text-align: left; }
+.dg-compare td.text, .dg-compare th.text { text-align: left; white-space: normal; }
 .dg-compare td.why { text-align: left; white-space: normal; max-width: 60em; opacity: .85; }
 .dg-compare .bar { background: rgba(37,99,235,.55); height: 9px; min-width: 1px; }
 .dg-compare .first { background: rgba(217,119,6,.6); }
-.dg-compare pre, .dg-compare .listing td { font-family: ui-monospace, monospace; font-size: 11px; }
+.dg-compare .listing td { font-family: ui-monospace, monospace; font-size: 11px; }
 .dg-compare .listing td { text-align: left; padding: 0 8px; border: 0; white-space: pre; }
 .dg-compare .listing { display: block; max-height: 30em; overflow: auto; }
 .dg-compare .only td.mine, .dg-compare .other td { background: rgba(217,119,6,.22); }
@@ -35,7 +35,7 @@ def html(comparison: Comparison) -> str:
     text, columns = comparison.text_columns, comparison.columns
     head = "".join(
         f'<th class="text">{_safe(h)}</th>' if i in text else f"<th>{_safe(h)}</th>"
-        for i, h in enumerate((*columns, "first and later, log scale"))
+        for i, h in enumerate((*columns, "first, later (log)"))
     )
     scale = _Scale(comparison)
     lines = []
@@ -80,7 +80,7 @@ class _Scale:
         """One bar for the first call, one for later ones."""
         made = []
         for kind, seconds in zip(("first", ""), self._times(row), strict=False):
-            width = 160 * (math.log(seconds) - self.low) / max(self.high - self.low, 1e-9)
+            width = 110 * (math.log(seconds) - self.low) / max(self.high - self.low, 1e-9)
             made.append(f'<div class="bar {kind}" style="width:{width:.0f}px"></div>')
         return "".join(made)
 
