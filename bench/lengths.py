@@ -171,7 +171,7 @@ print(*train_on_names({whole}))
 def train_on_names(whole: int, steps: int = STEPS) -> list[float]:
     """For each step: the length of its names, how many programs its backward compiled, and the
     seconds of its compiled and of its eager backward."""
-    from dyngraph.demo import load_names
+    from dyngraph.demo.first_names import load_names
 
     data = load_names(0).train
     draws = np.random.default_rng(0)

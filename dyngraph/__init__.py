@@ -22,6 +22,7 @@ from dyngraph import (
     masked as masked,
     nn as nn,
     numpy as numpy,
+    optim as optim,
     random as random,
     signal as signal,
     special as special,
@@ -806,6 +807,10 @@ from dyngraph.random import (
     seed as seed,
     set_rng_state as set_rng_state,
 )
+from dyngraph.saving import (
+    load as load,
+    save as save,
+)
 from dyngraph.tensor import (
     Size as Size,
     Tensor as Tensor,
@@ -1165,6 +1170,7 @@ __all__ = [
     "less_equal",
     "lgamma",
     "linspace",
+    "load",
     "lobpcg",
     "log",
     "log10",
@@ -1320,6 +1326,7 @@ __all__ = [
     "rsqrt",
     "rsqrt_",
     "rsub",
+    "save",
     "scalar_tensor",
     "scatter",
     "scatter_add",

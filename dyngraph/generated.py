@@ -26,6 +26,7 @@ SUBMODULES = (
     "masked",
     "nn",
     "numpy",
+    "optim",
     "random",
     "signal",
     "special",
@@ -62,6 +63,7 @@ NAMES = {
         "seed",
         "set_rng_state",
     ),
+    "dyngraph.saving": ("load", "save"),
     "dyngraph.tensor": (
         "Size",
         "Tensor",

@@ -32,6 +32,25 @@ Target = tuple[tuple[int, ...], Any] | None
 """Shape and dtype of an input that needs a gradient; None for one that does not."""
 
 
+class JointRule:
+    """The rule of several inputs, whose gradients share most of what they compute.
+
+    The function gives them all in a dict, by name. A kernel calls it once.
+    """
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Mapping[str, Any]]) -> None:
+        self.function = function
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.function)
+
+    def __call__(self, grad: Any, *values: Any) -> Mapping[str, Any]:
+        return self.function(grad, *values)
+
+
 class OperatorSpec:
     """What `define` was told: the function, its inputs and statics by name, and its rules."""
 
@@ -281,13 +300,18 @@ class RulePlan(BackwardPlan):
             grads = fill_absent(values[len(names) :], absent)
             grad = grads[0] if spec.outputs is None else grads
             results = []
+            joint: dict[Any, Mapping[str, Any]] = {}
             for row in rules:
                 if row is None:
                     results.append(None)
                     continue
                 rule, asked, name, (shape, dtype) = row
                 known[f"{name}_shape"] = shape
-                results.append(fit(rule(grad, *(known[n] for n in asked)), shape, dtype))
+                found = joint[rule] if rule in joint else rule(grad, *(known[n] for n in asked))
+                if isinstance(rule, JointRule):
+                    joint[rule] = found
+                    found = found[name]
+                results.append(fit(found, shape, dtype))
             return tuple(results)
 
         return backward

@@ -164,6 +164,18 @@ class Place(Storage):
         return array
 
 
+def write_all(cells: Iterable[Storage], arrays: Iterable[jax.Array]) -> None:
+    """Replaces the array of each cell, none of a view, as one in-place operation."""
+    place = _caller(2)
+    for cell, array in zip(cells, arrays, strict=True):
+        if cell.views is None and cell.version is not None:
+            cell.array = array
+            cell.version += 1
+            cell.written_at = place
+        else:
+            cell.write(array)
+
+
 def are_inference(cells: Iterable[Storage | None]) -> bool:
     """Whether all tensors here are inference tensors; None, for a number, and Places do not
     count."""

@@ -55,6 +55,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=place_of_row)
 
 
+def pytest_collection_finish() -> None:
+    """Leaves modules and tests, which stay, out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
+
+
 # What is asked of an ordinary backward is asked of a compiled one too: each test in these folders
 # and files runs as it is, and once more with every backward compiled on first sight.
 IN_BOTH_MODES = "graph autograd views utils func test_seeds.py".split()
@@ -198,6 +204,7 @@ def no_gc() -> Iterator[None]:
     """Runs the test without the garbage collector: only a last reference frees anything."""
     was_enabled = gc.isenabled()
     gc.collect()
+    gc.freeze()
     gc.disable()
     try:
         yield

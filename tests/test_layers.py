@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors configuration tracing modes pure dtypes devices storage viewing kernels mapped_plan printing
+    errors configuration tracing modes dtypes devices storage viewing kernels mapped_plan printing
     tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
     graph.calling graph.accumulate graph.entry graph.passing graph.engine graph
@@ -49,19 +49,23 @@ READING_ORDER = """
     ops.assignment ops.in_place ops.random_in_place
     ops.random_slopes ops.dropout_forms ops.channel_dropouts ops.gumbel
     ops.fractional_pooling ops.layouts
-    ops.segments ops.recurrent ops.low_rank ops.native_losses ops.native_layers ops
+    ops.segments ops.packing ops.recurrence ops.recurrent
+    ops.low_rank ops.native_losses ops.native_layers ops
     backward methods
     numpy linalg fft special masked signal autograd
     compiled.fusion compiled.report compiled.program compiled.pieces compiled.compilation
     compiled.difference compiled.schedule compiled.traced compiled.segment compiled.recording
     compiled.walk compiled.backward compiled.toggle compiled.overview compiled
     library func utils
-    nn optim
-    interop.leaves interop.from_jax interop.to_jax interop viz sharding
-    comparison.agreement comparison.listing comparison.rounds comparison.sizes
-    comparison.arguments comparison.ways comparison.page comparison.report comparison.compare
-    comparison
-    generated dyngraph demo doctor __main__
+    nn
+    optim.need_optax optim.optimizer optim.checks optim.options optim.transforms optim.fields
+    optim.update optim.cohorts optim.transformed optim.adam optim.descent optim.accumulated
+    optim.line_search optim.lbfgs optim.wrapped optim.lr_scheduler.scheduler
+    optim.lr_scheduler.factors optim.lr_scheduler.cycles optim.lr_scheduler.combined
+    optim.lr_scheduler optim.swa_utils optim saving
+    interop viz sharding
+    generated dyngraph
+    demo.problem demo.first_names demo.help_texts demo.digits demo.training demo.__main__ demo
 """.split()
 
 # The one file that may use JAX's interfaces for those who extend it.

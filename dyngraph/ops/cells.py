@@ -83,7 +83,7 @@ def _lstm_parts(of_input: Any, of_hidden: Any) -> tuple[Any, Any, Any, Any]:
     return jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o)
 
 
-def _lstm_gates(of_input: Any, of_hidden: Any, cx: Any) -> tuple[Any, Any]:
+def lstm_gates(of_input: Any, of_hidden: Any, cx: Any) -> tuple[Any, Any]:
     i, f, g, o = _lstm_parts(of_input, of_hidden)
     cy = f * cx + i * g
     return o * jnp.tanh(cy), cy
@@ -91,7 +91,7 @@ def _lstm_gates(of_input: Any, of_hidden: Any, cx: Any) -> tuple[Any, Any]:
 
 lstm_step = define(
     "thnn_fused_lstm_cell",
-    _lstm_gates,
+    lstm_gates,
     outputs=("hy", "cy"),
     node="ThnnFusedLstmCellBackward0",
 )
@@ -123,7 +123,7 @@ def lstm_cell(
     return hy, cy
 
 
-def _gru_gates(of_input: Any, of_hidden: Any, hx: Any) -> Any:
+def gru_gates(of_input: Any, of_hidden: Any, hx: Any) -> Any:
     reset_x, update_x, new_x = jnp.split(of_input, 3, -1)
     reset_h, update_h, new_h = jnp.split(of_hidden, 3, -1)
     reset = jax.nn.sigmoid(reset_x + reset_h)
@@ -132,7 +132,7 @@ def _gru_gates(of_input: Any, of_hidden: Any, hx: Any) -> Any:
     return new + update * (hx - new)
 
 
-gru_step = define("thnn_fused_gru_cell", _gru_gates, node="ThnnFusedGruCellBackward0")
+gru_step = define("thnn_fused_gru_cell", gru_gates, node="ThnnFusedGruCellBackward0")
 
 
 def gru_cell(

@@ -132,6 +132,13 @@ def to(
     >>> x.to(dg.float32) is x
     True
     """
+    return convert(input, *parse_to(args, dtype, device), copy=copy or _says_copy(args))
+
+
+def parse_to(
+    args: Sequence[Any], dtype: Any = None, device: Any = None
+) -> tuple[dtypes.dtype | None, Any]:
+    """The dtype and the device that the arguments of `to` name, None for those they do not."""
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)
@@ -142,16 +149,20 @@ def to(
             dtype = rest.pop(0)
     elif rest:
         dtype = rest.pop(0)
-    if rest:
-        _, copy, *more = [*rest, copy] if len(rest) == 1 else rest
-        if more:
-            raise TypeError(
-                f"to() takes at most 4 positional arguments, got {len(args)}. Pass device and "
-                "dtype, and copy= by keyword."
-            )
+    if len(rest) > 2:
+        raise TypeError(
+            f"to() takes at most 4 positional arguments, got {len(args)}. Pass device and "
+            "dtype, and copy= by keyword."
+        )
     if isinstance(device, builtins.int):
         device = devices.device("cuda", device)
-    return convert(input, None if dtype is None else dtypes.as_dtype(dtype), device, copy=copy)
+    return None if dtype is None else dtypes.as_dtype(dtype), device
+
+
+def _says_copy(args: Sequence[Any]) -> builtins.bool:
+    """Whether `copy`, which stands behind `non_blocking`, is among positional arguments."""
+    flags = [a for a in args if isinstance(a, builtins.bool)]
+    return len(flags) == 2 and flags[1]
 
 
 _DEVICES = (str, devices.device, jax.Device, builtins.int)

@@ -153,9 +153,9 @@ def from_values(where: str, data: Any, dtype: Any, place: Any, requires_grad: bo
         data = data._cell.array
     if isinstance(data, jax.Array):
         array = convert(from_jax_array(data), wanted, None)._cell.array
-        return wrap(
-            array if place is None else jax.device_put(array, place), requires_grad=requires_grad
-        )
+        if place is not None:  # two arrays in one memory can't tell that an update overwrites it
+            array = jax.device_put(array, place, may_alias=False)
+        return wrap(array, requires_grad=requires_grad)
     values = host_values(where, data, wanted)
     if place is not None:
         array = jax.device_put(values, place)

@@ -21,7 +21,7 @@ from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.writing import assign
 
 
-def _fill(
+def draw_into(
     name: str, input: Tensor, generator: Generator | None, sampler: Callable[..., Any], *inputs: Any
 ) -> Tensor:
     """Writes what `sampler(key, *inputs, shape, dtype)` draws."""
@@ -56,7 +56,7 @@ def uniform_(
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}"
         )
-    return _fill("uniform_", input, generator, _uniform, from_, to)
+    return draw_into("uniform_", input, generator, _uniform, from_, to)
 
 
 def _normal(key: Any, mean: Any, std: Any, shape: Any, dtype: Any) -> Any:
@@ -74,7 +74,7 @@ def normal_(
     _need_floats("normal_", input)
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-    return _fill("normal_", input, generator, _normal, mean, std)
+    return draw_into("normal_", input, generator, _normal, mean, std)
 
 
 def _log_normal(key: Any, mean: Any, std: Any, shape: Any, dtype: Any) -> Any:
@@ -92,7 +92,7 @@ def log_normal_(
     _need_floats("log_normal_", input)
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
-    return _fill("log_normal_", input, generator, _log_normal, mean, std)
+    return draw_into("log_normal_", input, generator, _log_normal, mean, std)
 
 
 def _exponential(key: Any, rate: Any, shape: Any, dtype: Any) -> Any:
@@ -108,7 +108,7 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
     _need_floats("exponential_", input)
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
-    return _fill("exponential_", input, generator, _exponential, lambd)
+    return draw_into("exponential_", input, generator, _exponential, lambd)
 
 
 def _cauchy(key: Any, median: Any, sigma: Any, shape: Any, dtype: Any) -> Any:
@@ -126,7 +126,7 @@ def cauchy_(
     _need_floats("cauchy_", input)
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
-    return _fill("cauchy_", input, generator, _cauchy, median, sigma)
+    return draw_into("cauchy_", input, generator, _cauchy, median, sigma)
 
 
 def _geometric(key: Any, p: Any, shape: Any, dtype: Any) -> Any:
@@ -143,7 +143,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     """
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
-    return _fill("geometric_", input, generator, _geometric, p)
+    return draw_into("geometric_", input, generator, _geometric, p)
 
 
 def _bernoulli(key: Any, p: Any, shape: Any, dtype: Any) -> Any:
@@ -159,10 +159,10 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     tensor([1., 1., 1.])
     """
     if isinstance(p, Tensor):
-        return _fill("bernoulli_", input, generator, _bernoulli, p._cell.array)
+        return draw_into("bernoulli_", input, generator, _bernoulli, p._cell.array)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
-    return _fill("bernoulli_", input, generator, _bernoulli, p)
+    return draw_into("bernoulli_", input, generator, _bernoulli, p)
 
 
 def _integers(key: Any, low: Any, high: Any, shape: Any, dtype: Any) -> Any:
@@ -193,7 +193,7 @@ def random_(
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={to}"
         )
-    return _fill("random_", input, generator, _integers, low, to)
+    return draw_into("random_", input, generator, _integers, low, to)
 
 
 def _largest(dtype: dtypes.dtype) -> int:

@@ -1,31 +1,25 @@
-"""Recurrent networks over whole sequences: layers of cells, in one or two directions.
-
-Sequences are packed: the steps of all of them follow each other in one matrix, first every
-sequence's first step, then the second of those that have one, with the longest sequence first. A
-batch of equal lengths is the special case in which all steps have the same number of sequences.
-"""
+"""Recurrent networks over whole sequences: layers of cells, in one or two directions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dyngraph.ops.affine import linear
+import numpy as np
+
 from dyngraph.ops.arguments import titled
-from dyngraph.ops.arithmetic import add
-from dyngraph.ops.cells import gru_step, lstm_step
 from dyngraph.ops.dropouts import dropout
-from dyngraph.ops.host_values import array_of, on_host
+from dyngraph.ops.host_values import array_of, from_host, on_host
 from dyngraph.ops.joining import cat, stack
-from dyngraph.ops.parts import narrow, split_with_sizes, unbind
+from dyngraph.ops.packing import pack_rows, pad_rows, places_of, rows_of
+from dyngraph.ops.parts import unbind
 from dyngraph.ops.permutation import transpose
-from dyngraph.ops.piecewise_linear import relu
-from dyngraph.ops.shape import reshape
-from dyngraph.ops.trigonometry import tanh
+from dyngraph.ops.recurrence import GRU, LAYERS, LSTM, RNN_RELU, RNN_TANH, Kind
+from dyngraph.ops.shape import unsqueeze
 from dyngraph.tensor import Tensor
 
 State = tuple[Tensor, ...]
-"""What a step hands on to the next: (hidden,), or (hidden, cell) of an LSTM."""
+"""(hidden,), or (hidden, cell) of an LSTM: each (layers * directions, batch, size)."""
 
 
 class _Weights(NamedTuple):
@@ -38,117 +32,40 @@ class _Weights(NamedTuple):
     w_hr: Tensor | None = None
 
 
-class _Kind(NamedTuple):
-    """One sort of recurrent network: its name, its gates, and one step."""
-
-    name: str
-    gates: int
-    step: Callable[[Tensor, State, _Weights], State]
-
-
-# --- steps: from the input's part of the gates and the state to the next state -------------------
-
-
-def _of_hidden(state: State, weights: _Weights) -> Tensor:
-    return linear(state[0], weights.w_hh, weights.b_hh)
-
-
-def _tanh_step(of_input: Tensor, state: State, weights: _Weights) -> State:
-    return (tanh(add(of_input, _of_hidden(state, weights))),)
-
-
-def _relu_step(of_input: Tensor, state: State, weights: _Weights) -> State:
-    return (relu(add(of_input, _of_hidden(state, weights))),)
-
-
-def _gru_step(of_input: Tensor, state: State, weights: _Weights) -> State:
-    return (gru_step(of_input, _of_hidden(state, weights), state[0]),)
-
-
-def _lstm_step(of_input: Tensor, state: State, weights: _Weights) -> State:
-    hidden, cell = lstm_step(of_input, _of_hidden(state, weights), state[1])
-    if weights.w_hr is not None:
-        hidden = linear(hidden, weights.w_hr)
-    return hidden, cell
-
-
-# --- layers -----------------------------------------------------------------------------------
-
-
-def _rows(state: State, start: int, end: int) -> State:
-    """The state of the sequences from `start` to before `end`."""
-    return tuple(narrow(part, 0, start, end - start) for part in state)
-
-
-def _forward(
-    kind: _Kind, steps: Sequence[Tensor], sizes: Sequence[int], state: State, weights: _Weights
-) -> tuple[list[Tensor], State]:
-    """The hidden state after each step, and the state with which each sequence ended."""
-    hidden: list[Tensor] = []
-    ended: list[State] = []
-    count = sizes[0]
-    for of_input, size in zip(steps, sizes, strict=True):
-        if size < count:
-            ended.append(_rows(state, size, count))
-            state, count = _rows(state, 0, size), size
-        state = kind.step(of_input, state, weights)
-        hidden.append(state[0])
-    return hidden, _joined([state, *reversed(ended)])
-
-
-def _backward(
-    kind: _Kind, steps: Sequence[Tensor], sizes: Sequence[int], first: State, weights: _Weights
-) -> tuple[list[Tensor], State]:
-    """The same from the last step to the first: sequences join in as they begin."""
-    hidden: list[Tensor] = []
-    count = sizes[-1]
-    state = _rows(first, 0, count)
-    for of_input, size in zip(reversed(steps), reversed(sizes), strict=True):
-        if size > count:
-            state, count = _joined([state, _rows(first, count, size)]), size
-        state = kind.step(of_input, state, weights)
-        hidden.append(state[0])
-    return hidden[::-1], state
-
-
-def _joined(states: Sequence[State]) -> State:
-    if len(states) == 1:
-        return states[0]
-    return tuple(cat(list(parts)) for parts in zip(*states, strict=True))
-
-
 def _layers(
-    kind: _Kind,
-    data: Tensor,
-    sizes: Sequence[int],
+    kind: Kind,
+    input: Tensor,
+    sizes: Tensor | None,
     first: State,
     weights: Sequence[_Weights],
     directions: int,
     dropout_p: float,
 ) -> tuple[Tensor, State]:
-    """The last layer's hidden states, packed, and the last state of each layer and direction."""
+    """The last layer's hidden states, and the last state of each layer and direction."""
+    run = LAYERS[kind.name]
     firsts = list(zip(*(unbind(part) for part in first), strict=True))
     lasts: list[State] = []
     for layer in range(0, len(weights), directions):
         if layer and dropout_p:
-            data = dropout(data, dropout_p)
+            input = dropout(input, dropout_p)
         outputs: list[Tensor] = []
         for place in range(layer, layer + directions):
-            own = weights[place]
-            steps = split_with_sizes(linear(data, own.w_ih, own.b_ih), list(sizes))
-            run = _backward if place > layer else _forward
-            hidden, last = run(kind, steps, sizes, firsts[place], own)
-            outputs.append(cat(hidden))
-            lasts.append(last)
-        data = outputs[0] if directions == 1 else cat(outputs, 1)
-    return data, tuple(stack(list(parts)) for parts in zip(*lasts, strict=True))
+            own = weights[place] if kind is LSTM else weights[place][:4]
+            output, hidden, *cells = run(input, *firsts[place], *own, sizes, place > layer)
+            outputs.append(output)
+            lasts.append((hidden, *cells[1:]))
+        input = outputs[0] if directions == 1 else cat(outputs, 2)
+    parts = zip(*lasts, strict=True)
+    if len(lasts) == 1:
+        return input, tuple(unsqueeze(part, 0) for (part,) in parts)
+    return input, tuple(stack(list(part)) for part in parts)
 
 
 # --- arguments --------------------------------------------------------------------------------
 
 
 def _grouped(
-    kind: _Kind, params: Sequence[Tensor], has_biases: bool, projected: bool, count: int
+    kind: Kind, params: Sequence[Tensor], has_biases: bool, projected: bool, count: int
 ) -> list[_Weights]:
     each = 2 + 2 * has_biases + projected
     if len(params) != each * count:
@@ -163,7 +80,7 @@ def _grouped(
 
 
 def _check(
-    kind: _Kind, size: int, batch: int, first: State, weights: Sequence[_Weights], directions: int
+    kind: Kind, size: int, batch: int, first: State, weights: Sequence[_Weights], directions: int
 ) -> None:
     """Raises RuntimeError where sizes of input, states and weights do not fit."""
     for part in first:
@@ -185,19 +102,22 @@ def _check(
             )
 
 
-def _run(kind: _Kind, first: State, args: Sequence[Any], data: Tensor, sizes: Any) -> Any:
-    """Runs a network over packed data; `args` begin with the parameters."""
+def _run(
+    kind: Kind, first: State, args: Sequence[Any], input: Tensor, sizes: Tensor | None
+) -> tuple[Tensor, ...]:
+    """Runs a network over (time, batch, size); `args` begin with the parameters."""
     params, has_biases, num_layers, dropout_p, train, bidirectional = args
     directions = 2 if bidirectional else 1
     projected = array_of(first[0]).shape[-1] != array_of(first[-1]).shape[-1]
     weights = _grouped(kind, params, bool(has_biases), projected, num_layers * directions)
-    _check(kind, array_of(data).shape[-1], sizes[0], first, weights, directions)
+    _, batch, size = array_of(input).shape
+    _check(kind, size, batch, first, weights, directions)
     p = float(dropout_p) if train else 0.0
-    output, last = _layers(kind, data, sizes, first, weights, directions, p)
+    output, last = _layers(kind, input, sizes, first, weights, directions, p)
     return (output, *last)
 
 
-def _run_packed(kind: _Kind, data: Tensor, batch_sizes: Any, first: State, *args: Any) -> Any:
+def _run_packed(kind: Kind, data: Tensor, batch_sizes: Any, first: State, *args: Any) -> Any:
     sizes = [int(n) for n in on_host(kind.name, batch_sizes)]
     if array_of(data).ndim != 2 or not sizes or sum(sizes) != array_of(data).shape[0]:
         raise RuntimeError(
@@ -209,11 +129,14 @@ def _run_packed(kind: _Kind, data: Tensor, batch_sizes: Any, first: State, *args
             f"{kind.name}: batch_sizes must be positive and not grow, got {sizes}. Sort sequences "
             "by length, the longest first."
         )
-    return _run(kind, first, args, data, sizes)
+    counts = np.asarray(sizes, np.int32)
+    padded = pad_rows(data, from_host(rows_of(counts, len(sizes)), data), 0)
+    output, *last = _run(kind, first, args, padded, from_host(counts, data))
+    return (pack_rows(output, from_host(places_of(counts), data)), *last)
 
 
 def _run_padded(
-    kind: _Kind, input: Tensor, first: State, *args: Any, batch_first: bool = False
+    kind: Kind, input: Tensor, first: State, *args: Any, batch_first: bool = False
 ) -> Any:
     if array_of(input).ndim != 3:
         raise RuntimeError(
@@ -222,19 +145,16 @@ def _run_padded(
         )
     if batch_first:
         input = transpose(input, 0, 1)
-    times, batch, size = array_of(input).shape
-    if times == 0:
+    if array_of(input).shape[0] == 0:
         raise RuntimeError(f"{kind.name}: Expected sequence length to be larger than 0")
-    flat = reshape(input, (times * batch, size))
-    output, *last = _run(kind, first, args, flat, [batch] * times)
-    output = reshape(output, (times, batch, -1))
+    output, *last = _run(kind, first, args, input, None)
     return (transpose(output, 0, 1) if batch_first else output, *last)
 
 
 # --- functions --------------------------------------------------------------------------------
 
 
-def _one_state(kind: _Kind, doc: str) -> Callable[..., tuple[Tensor, Tensor]]:
+def _one_state(kind: Kind, doc: str) -> Callable[..., tuple[Tensor, Tensor]]:
     def function(
         input: Tensor,
         hx: Tensor,
@@ -256,7 +176,7 @@ def _one_state(kind: _Kind, doc: str) -> Callable[..., tuple[Tensor, Tensor]]:
 
 
 gru = _one_state(
-    _Kind("gru", 3, _gru_step),
+    GRU,
     """Gated recurrent units over a batch of sequences: every hidden state, and the last ones.
 
     Arguments as in `rnn_tanh`, weights as in `gru_cell`.
@@ -268,7 +188,7 @@ gru = _one_state(
     """,
 )
 rnn_relu = _one_state(
-    _Kind("rnn_relu", 1, _relu_step),
+    RNN_RELU,
     """`rnn_tanh` with `relu` in place of `tanh`.
 
     >>> params = [dg.ones(1, 1), dg.ones(1, 1)]
@@ -278,7 +198,7 @@ rnn_relu = _one_state(
     """,
 )
 rnn_tanh = _one_state(
-    _Kind("rnn_tanh", 1, _tanh_step),
+    RNN_TANH,
     """`rnn_tanh_cell` over a batch of sequences: every hidden state, and the last of each layer.
 
     `input` is (time, batch, size), or (batch, time, size) with `batch_first`; `hx` is (layers *
@@ -295,8 +215,6 @@ rnn_tanh = _one_state(
     (dyngraph.Size([2, 1, 1]), dyngraph.Size([1, 1, 1]))
     """,
 )
-
-_LSTM = _Kind("lstm", 4, _lstm_step)
 
 
 def lstm(
@@ -327,9 +245,9 @@ def lstm(
         raise RuntimeError(f"lstm expects two hidden states, got {len(states)}")
     if packed:
         rest = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
-        return _run_packed(_LSTM, input, hx, tuple(states), *rest)
+        return _run_packed(LSTM, input, hx, tuple(states), *rest)
     rest = (params, has_biases, num_layers, dropout, train, bidirectional)
-    return _run_padded(_LSTM, input, tuple(states), *rest, batch_first=batch_first)
+    return _run_padded(LSTM, input, tuple(states), *rest, batch_first=batch_first)
 
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,6 +12,8 @@ from dyngraph.tensor import LEAF, Tensor
 
 Given = Any
 """A dict from names to tensors, pairs of both, a module with `named_parameters()`, or None."""
+HISTORY = ("In", "Out")
+"""Where IPython keeps what was typed and shown: no names of the user's."""
 MOST_ITEMS = 1000
 """How many items of a list or a dict of the caller's are looked at."""
 
@@ -57,7 +60,8 @@ class Names:
 
 
 def names_of(given: Given) -> Names:
-    """The names that are given, then those of the variables of the function which calls dyngraph.
+    """The names that are given, then those of the variables of the function which calls dyngraph:
+    first of the tensors, then of lists, dicts and modules that hold some.
 
     `given` is a dict from names to tensors, pairs of both, or a module with `named_parameters()`.
     Raises TypeError for something else.
@@ -66,17 +70,22 @@ def names_of(given: Given) -> Names:
     for name, tensor in pairs_of(given):
         names.add(name, tensor)
     frame = user_frame(sys._getframe(1))
-    variables = dict(frame.f_locals)
-    if frame.f_globals is not frame.f_locals:
-        variables = {
-            **{k: v for k, v in frame.f_globals.items() if k not in variables},
-            **variables,
-        }
-    for name, value in variables.items():
-        if not name.startswith("_"):
-            for full, tensor in _tensors_of(name, value):
-                names.add(full, tensor)
+    variables = _variables_of(frame)
+    variables = {n: v for n, v in variables.items() if not n.startswith("_") and n not in HISTORY}
+    for name, value in sorted(variables.items(), key=lambda item: not isinstance(item[1], Tensor)):
+        for full, tensor in _tensors_of(name, value):
+            names.add(full, tensor)
     return names
+
+
+def _variables_of(frame: Any) -> dict[str, Any]:
+    """The variables that a function sees: its own, then those of its module."""
+    found = dict(frame.f_locals)
+    found.update({k: v for k, v in frame.f_globals.items() if k not in found})
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and type(frame.f_locals) is dict:
+        # Before Python 3.13 these are a copy, which would live, with all in it, as long as the call
+        frame.f_locals.clear()
+    return found
 
 
 def pairs_of(given: Given) -> Iterator[tuple[str, Tensor]]:
