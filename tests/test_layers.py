@@ -63,9 +63,13 @@ READING_ORDER = """
     optim.line_search optim.lbfgs optim.wrapped optim.lr_scheduler.scheduler
     optim.lr_scheduler.factors optim.lr_scheduler.cycles optim.lr_scheduler.combined
     optim.lr_scheduler optim.swa_utils optim saving
-    interop viz sharding
+    interop.leaves interop.from_jax interop.to_jax interop viz sharding
+    comparison.agreement comparison.listing comparison.rounds comparison.sizes
+    comparison.arguments comparison.ways comparison.page comparison.report comparison.compare
+    comparison
     generated dyngraph
     demo.problem demo.first_names demo.help_texts demo.digits demo.training demo.__main__ demo
+    doctor __main__
 """.split()
 
 # The one file that may use JAX's interfaces for those who extend it.
