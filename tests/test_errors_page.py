@@ -1,4 +1,4 @@
-"""docs/errors.md: each program raises what its heading says, in these words, and each remedy runs."""
+"""docs/errors.md: each program raises what its heading says, in these words; each remedy runs."""
 
 from __future__ import annotations
 
