@@ -133,7 +133,7 @@ def _folded(whole: Outline, group: Group) -> Box:
     ]
     left = len(counts) - MOST_TITLES
     if left > 0:
-        lines.append(f"and {left} kinds more")
+        lines.append(f"and {left} more kind{'s' if left > 1 else ''}")
     box = Box(FOLDED, title, lines)
     box.members = group.members
     box.times = group.times

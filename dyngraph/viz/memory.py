@@ -127,7 +127,8 @@ class memory(Interceptor):  # noqa: N801 - it is used as a function is
 
     def intercept(self, op: Any, given: Mapping[str, Any], run: Callable[[], Any]) -> Any:
         results = run()
-        for tensor in results if isinstance(results, tuple | list) else (results,):
+        made = results if isinstance(results, tuple | list) else (results,)
+        for tensor in (*given.values(), *made):  # what was made without an operator is met here
             if isinstance(tensor, Tensor) and not tensor._cell.is_empty():
                 self._living.add(tensor._cell.array)
         self._note(BACKWARD if engine.running_task() else FORWARD, op.__name__)

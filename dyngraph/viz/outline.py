@@ -132,6 +132,7 @@ def outline(
     roots: Sequence[tuple[Edge, str]],
     names: Names,
     *,
+    limit: int = MOST_LEAVES,
     saved: bool = True,
     shapes: bool = True,
     tensors: bool = True,
@@ -139,11 +140,13 @@ def outline(
     """The outline of what `roots` reach: edges, each with the name of its tensor.
 
     `saved` shows what nodes keep, `shapes` labels the arrows, `tensors` shows roots and leaves as
-    boxes of their own.
+    boxes of their own; leaves only where there are no more than `limit` boxes with them, and few.
     """
     order = visits([edge for edge, _ in roots])
     rooted = {edge for edge, _ in roots} if tensors else set()
-    own_leaves = tensors and len(order) <= MOST_LEAVES
+    leaf_count = sum([isinstance(node, AccumulateGrad) for node in order])
+    fits = len(roots) + len(order) + leaf_count <= limit
+    own_leaves = tensors and fits and len(order) <= MOST_LEAVES
     boxes: list[Box] = []
     arrows: list[Arrow] = []
     for (node, output_nr), name in roots if tensors else ():

@@ -80,6 +80,18 @@ def test_saved_of_a_tensor_without_history_raises() -> None:
         dg.viz.saved(dg.ones(2))
 
 
+def test_values_of_a_mapped_function_are_nowhere_yet() -> None:
+    found: list[str] = []
+
+    def square(x: dg.Tensor) -> dg.Tensor:
+        y = x * x
+        found.extend(buffer.device for buffer in dg.viz.saved(y).buffers)
+        return y
+
+    dg.vmap(square)(leaf())
+    assert found == ["nowhere yet"]
+
+
 def test_chart_of_buffers_has_a_bar_for_each_and_cuts_nothing_off() -> None:
     x = leaf()
     report = dg.viz.saved((x.exp() * x.sin()).sum())
@@ -116,6 +128,14 @@ def test_samples_follow_forward_and_backward() -> None:
         ("backward", "AccumulateGrad"),
         ("forward", "the end"),
     ]
+
+
+def test_a_tensor_that_is_made_inside_is_counted_when_it_is_used() -> None:
+    with dg.viz.memory() as used:
+        x = leaf()
+        y = x.exp()
+    assert used.samples[0].nbytes - used.start == 2 * 4 * N
+    del y
 
 
 def test_sums_of_gradients_are_counted() -> None:

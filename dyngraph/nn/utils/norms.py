@@ -46,7 +46,7 @@ def _power_method(
     return jax.lax.fori_loop(0, steps, step, (u, v))
 
 
-power_method = jax.jit(_power_method, static_argnames=("dim", "steps", "eps", "v_first"))
+power_method = jax.jit(_power_method, static_argnames=("dim", "eps", "v_first"))
 """The left and right vectors of the largest singular value, some steps nearer to it."""
 
 

@@ -231,8 +231,8 @@ def orthogonal(
     orthogonal, which is in the buffer `base` (Lezcano-Casado, 2019). Raises ValueError for no
     tensor, fewer than 2 dims, and another map.
 
-    >>> layer = dg.nn.utils.parametrizations.orthogonal(dg.nn.Linear(3, 3))
-    >>> bool(((layer.weight @ layer.weight.T - dg.eye(3)).abs() < 1e-5).all())
+    >>> layer = dg.nn.utils.parametrizations.orthogonal(dg.nn.Linear(2, 3))
+    >>> bool(((layer.weight.T @ layer.weight - dg.eye(2)).abs() < 1e-5).all())
     True
     """
     weight = tensor_of(module, name)
