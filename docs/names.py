@@ -44,11 +44,15 @@ def concepts() -> dict[str, list[Concept]]:
 
 MODULES = """
     autograd autograd.graph autograd.function autograd.forward_ad autograd.functional
-    utils.checkpoint func library random compiled interop
+    utils.checkpoint func library random compiled interop comparison viz optim optim.lr_scheduler
+    nn nn.init nn.utils utils.data
 """.split()
 """Modules whose names are listed one by one, with their files."""
 OPERATORS = "dyngraph nn.functional linalg fft special masked signal.windows".split()
 """Modules of operators, which are listed by the file that they are in."""
+
+FROM_JAX = "special.py", "nn/functional.py"
+"""What these hold is JAX's and not PyTorch's; which names, depends on the installed jax."""
 
 
 def names_of(module: str) -> Iterator[tuple[str, str]]:
@@ -84,7 +88,8 @@ def page() -> str:
     for module in OPERATORS:
         files = defaultdict(list)
         for name, file in names_of(module):
-            files[file].append(name)
+            if file not in FROM_JAX:
+                files[file].append(name)
         prefix = "torch" if module == "dyngraph" else f"torch.{module}"
         lines += [f"### `{prefix}`", "", "| file | names |", "| --- | --- |"]
         lines += [f"| `{f}` | {', '.join(f'`{n}`' for n in files[f])} |" for f in sorted(files)]
