@@ -15,11 +15,11 @@ JAX_CACHE := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.cache/jax" \
     JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types format generated bench dev clean
+.PHONY: help demo test smoke lint types format generated bench notebooks dev clean
 
 help:  ## this list
 	@echo "make COMMAND, where COMMAND is one of"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
 	@echo "PYTHON=... chooses the interpreter (3.11 or newer), WORKERS=... the test processes,"
 	@echo "ARGS=... is passed on to the demo, the tests or the benchmarks."
 
@@ -58,6 +58,10 @@ generated: $(VENV)/installed-test  ## write what is written from the operators, 
 bench: $(VENV)/installed-bench  ## print the table of benchmarks
 	$(call say,running python -m bench)
 	@$(BIN)/python -m bench $(ARGS)
+
+notebooks: $(VENV)/installed-notebooks  ## execute the notebooks and keep what they put out
+	$(call say,executing the notebooks)
+	@$(BIN)/python notebooks/execute.py $(ARGS)
 
 dev: $(VENV)/installed-dev  ## install everything for work on the package, and the commit hook
 	$(call say,installing the commit hook)

@@ -16,6 +16,7 @@ from dyngraph import (
     compiled as compiled,
     fft as fft,
     func as func,
+    interop as interop,
     library as library,
     linalg as linalg,
     masked as masked,
@@ -26,11 +27,15 @@ from dyngraph import (
     signal as signal,
     special as special,
     utils as utils,
+    viz as viz,
 )
 from dyngraph.autograd.anomaly_mode import (
     is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
     is_anomaly_enabled as is_anomaly_enabled,
     set_anomaly_enabled as set_anomaly_enabled,
+)
+from dyngraph.comparison import (
+    compare as compare,
 )
 from dyngraph.compiled.toggle import (
     compiled_autograd as compiled_autograd,
@@ -75,6 +80,10 @@ from dyngraph.dtypes import (
 )
 from dyngraph.func import (
     vmap as vmap,
+)
+from dyngraph.interop import (
+    from_jax as from_jax,
+    to_jax as to_jax,
 )
 from dyngraph.modes import (
     enable_grad as enable_grad,
@@ -811,6 +820,12 @@ from dyngraph.tensor import (
     is_tensor as is_tensor,
     numel as numel,
 )
+from dyngraph.viz.explained import (
+    explain_grad as explain_grad,
+)
+from dyngraph.viz.gradients import (
+    grad_report as grad_report,
+)
 
 __all__ = [
     "Generator",
@@ -934,6 +949,7 @@ __all__ = [
     "clone",
     "column_stack",
     "combinations",
+    "compare",
     "compiled_autograd",
     "complex",
     "complex128",
@@ -1019,6 +1035,7 @@ __all__ = [
     "exp2_",
     "exp_",
     "expand_copy",
+    "explain_grad",
     "expm1",
     "expm1_",
     "eye",
@@ -1052,6 +1069,7 @@ __all__ = [
     "frobenius_norm",
     "from_dlpack",
     "from_file",
+    "from_jax",
     "from_jax_array",
     "from_numpy",
     "frombuffer",
@@ -1066,6 +1084,7 @@ __all__ = [
     "get_default_dtype",
     "get_device",
     "get_rng_state",
+    "grad_report",
     "gradient",
     "greater",
     "greater_equal",
@@ -1379,6 +1398,7 @@ __all__ = [
     "threshold_",
     "tile",
     "to_dlpack",
+    "to_jax",
     "topk",
     "trace",
     "transpose",

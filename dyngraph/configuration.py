@@ -61,6 +61,8 @@ _SETTINGS = {
     ),
 }
 
+SETTING_NAMES = tuple(_SETTINGS)
+
 
 class Config:
     """The settings, as attributes; setting one to a wrong value raises ValueError.

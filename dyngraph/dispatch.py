@@ -252,6 +252,7 @@ def write_dispatcher(
         lambda: write_dispatcher(
             spec,
             ", ".join([PARAMETERS.get(n, n) for n in (*spec.inputs, *spec.statics)] + ["kept"]),
+            namespace,
             differentiable=differentiable,
             optional=spec.inputs,
             result_type=result_type,

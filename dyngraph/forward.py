@@ -257,7 +257,7 @@ def _transposed_rules(
     plan: RulePlan, inputs: Sequence[Any], tangents: Mapping[int, Any]
 ) -> tuple[Any, ...]:
     """The same by the transpose of hand-written rules."""
-    outs = _listed(_with_rules(plan.kernel)(*inputs))
+    outs = _listed(with_rules(plan.kernel)(*inputs))
 
     def rules(*grads: Any) -> list[Any]:
         found = _gradients(plan, tangents, inputs, outs, grads)
@@ -287,7 +287,7 @@ def _gradients(
     return {spec.inputs.index(n): g for n, g in pairs if g is not None}
 
 
-def _with_rules(kernel: Kernel) -> Callable[..., Any]:
+def with_rules(kernel: Kernel) -> Callable[..., Any]:
     """The operator's function, with its hand-written rules for JAX's own.
 
     A rule may name the result, and the tangent is derived through it: JAX's derivative of a norm at

@@ -20,6 +20,7 @@ SUBMODULES = (
     "compiled",
     "fft",
     "func",
+    "interop",
     "library",
     "linalg",
     "masked",
@@ -30,6 +31,7 @@ SUBMODULES = (
     "signal",
     "special",
     "utils",
+    "viz",
 )
 NAMES = {
     "dyngraph.autograd.anomaly_mode": (
@@ -37,10 +39,12 @@ NAMES = {
         "is_anomaly_enabled",
         "set_anomaly_enabled",
     ),
+    "dyngraph.comparison": ("compare",),
     "dyngraph.compiled.toggle": ("compiled_autograd",),
     "dyngraph.configuration": ("config",),
     "dyngraph.devices": ("device",),
     "dyngraph.func": ("vmap",),
+    "dyngraph.interop": ("from_jax", "to_jax"),
     "dyngraph.modes": (
         "enable_grad",
         "inference_mode",
@@ -69,6 +73,8 @@ NAMES = {
         "is_tensor",
         "numel",
     ),
+    "dyngraph.viz.explained": ("explain_grad",),
+    "dyngraph.viz.gradients": ("grad_report",),
 }
 """What the package exports of files that have no list of it themselves."""
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import batches, devices, dtypes
+from dyngraph.pure import current_pure
 from dyngraph.tensor import Tensor, wrap
 
 INITIAL_SEED = 67280421310721
@@ -117,6 +118,10 @@ class Generator:
         Inside `func.vmap` the words are those of the example, or RuntimeError is raised, as its
         `randomness` says.
         """
+        pure = current_pure()
+        if pure is not None and self is default_generator:
+            key, low = pure.take()
+            return batches.spread_key(key), low
         with self._lock:
             count = self._count
             self._count = count + 1

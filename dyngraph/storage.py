@@ -24,6 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dyngraph.pure import current_pure
+
 
 class Looking(Protocol):
     """The tensor of a view, as its cell knows it."""
@@ -84,11 +86,14 @@ class Storage:
 
     def write(self, array: jax.Array, family: object = None) -> None:
         """Replaces the array as an in-place operation by a tensor of `family` does."""
+        pure = current_pure()
+        if pure is not None:
+            array = pure.write(self, array)
         self.array = array
         if self.views is None:
             if self.version is not None:
                 self.version += 1
-                self.written_at = _caller(3)  # writes come by an in-place form and `assign`
+                self.written_at = caller(3)  # writes come by an in-place form and `assign`
             return
         for tensor in self.lookers():
             with contextlib.suppress(AttributeError):
@@ -107,7 +112,7 @@ class Storage:
 
     def count_write(self, family: object = None) -> None:
         """Raises the version of all that count their writes together."""
-        place = _caller(2)
+        place = caller(2)
         for cell in self._members(family):
             if cell.version is not None:
                 cell.version += 1
@@ -177,7 +182,7 @@ def are_inference(cells: Iterable[Storage | None]) -> bool:
     return all(c is None or c.version is None or type(c) is Place for c in cells)
 
 
-def _caller(own: int) -> tuple[str, int]:
+def caller(own: int) -> tuple[str, int]:
     """File and line of the innermost frame that is not this package's; the first `own` are."""
     frame: Any = sys._getframe(own)
     while frame.f_globals.get("__name__", "").startswith("dyngraph"):

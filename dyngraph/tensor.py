@@ -23,6 +23,7 @@ from dyngraph.errors import InPlaceError, LeafError
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.hooks import HookList, RemovableHandle
 from dyngraph.graph.node import Edge, GradientEdge, Node
+from dyngraph.pure import current_pure
 from dyngraph.storage import Storage
 from dyngraph.ways_out import WaysOut
 
@@ -216,6 +217,9 @@ class Tensor(Described, WaysOut, Methods):
             self._check_grad(value)
         elif self._meta is None:
             return
+        pure = current_pure()
+        if pure is not None:
+            pure.note_grad(self)
         self.need_meta().grad = value
 
     @grad.deleter

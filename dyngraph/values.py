@@ -21,6 +21,7 @@ from dyngraph.dispatch import write_dispatcher
 from dyngraph.graph.node import Node, PythonCall, Values, blame
 from dyngraph.kernels import BackwardPlan, OperatorSpec, Target, same
 from dyngraph.operator_node import OperatorNode
+from dyngraph.pure import current_pure
 from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, share_tangent
 from dyngraph.tensor import Tensor, new_tensor
@@ -104,6 +105,7 @@ class ArrayValues(Immediate):
 
     def store(self, variable: Tensor, total: jax.Array) -> None:
         """Sets `.grad` to a sum that has in it what was there."""
+        _note(variable)
         meta = variable.need_meta()
         if meta.grad is None or meta.grad._edge is not None:
             meta.grad = new_tensor(Storage(total))
@@ -139,12 +141,20 @@ class TensorValues(Immediate):
 
     def accumulate(self, variable: Tensor, value: Tensor) -> None:
         batches.check_write(variable._cell, value._cell.array)
+        _note(variable)
         meta = variable.need_meta()
         meta.grad = _alias(value) if meta.grad is None else add_gradients(meta.grad, value)
 
     def retain(self, tensor: Tensor, value: Tensor) -> None:
         meta = tensor.need_meta()
         meta.grad = _alias(value) if meta.grad is None else add_gradients(meta.grad, value)
+
+
+def _note(variable: Tensor) -> None:
+    """Tells the pure function that runs here, if one does, that `.grad` is about to be set."""
+    pure = current_pure()
+    if pure is not None:
+        pure.note_grad(variable)
 
 
 def _alias(value: Tensor) -> Tensor:

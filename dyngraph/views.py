@@ -7,6 +7,7 @@ its base, as the operator `view_again` of what the base is now.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Sequence
@@ -18,10 +19,11 @@ from dyngraph import modes
 from dyngraph.dispatch import define_dispatcher, plain
 from dyngraph.errors import InPlaceError
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
+from dyngraph.pure import current_pure, is_outside, stop
 from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, share_tangent, tangents_of
 from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.viewing import Layout, contiguous_stride, look, write_through
+from dyngraph.viewing import Layout, Viewing, contiguous_stride, look, write_through
 
 RECORDED, UNRECORDED, INFERENCE, SEVERAL = "", "no_grad", "inference_mode", "several"
 CUSTOM = "function"
@@ -71,7 +73,9 @@ class View:
             self.update(tensor)
             return tensor._cell.array
         kernel, places = kernel_through(_view_again, self.path)
-        array = tensor._cell.array = kernel.forward(self.root.array, *places)
+        root = self.root.array
+        with jax.ensure_compile_time_eval() if is_outside(root) else contextlib.nullcontext():
+            array = tensor._cell.array = kernel.forward(root, *places)
         return array
 
     def write(self, value: jax.Array) -> None:
@@ -102,8 +106,10 @@ class View:
         assert base is not None
         before = modes.get_flags()
         modes.set_flags(before & ~modes.INFERENCE | modes.GRAD)
+        outside = is_outside(self.root.array)
         try:
-            shown = run_through(_view_again, self.steps, base)
+            with jax.ensure_compile_time_eval() if outside else contextlib.nullcontext():
+                shown = run_through(_view_again, self.steps, base)
         finally:
             modes.set_flags(before)
         if tensor._cell.is_empty():
@@ -192,6 +198,32 @@ def as_views(parent: Tensor, results: Sequence[Tensor], kernel: Kernel, flags: i
         if flags == modes.GRAD:
             result._view.made = SEVERAL
     return results
+
+
+_stopped = Kernel(
+    OperatorSpec(
+        "stop_gradient",
+        lambda self: jax.lax.stop_gradient(self),
+        inputs=["self"],
+        rules={"self": None},
+        viewing=Viewing(scatter=lambda parent, value: value, strided=lambda parent: parent),
+    ),
+    (),
+)
+
+
+def detached(tensor: Tensor, family: object = None, version: int | None = None) -> Tensor:
+    """An `alias` that is a constant to JAX's derivatives too, inside a pure function."""
+    view, cell = tensor._view, tensor._cell
+    if current_pure() is None or not is_differentiable(cell.array.dtype):
+        return alias(tensor, family, version)
+    if family is None:
+        family, version = (None if view is None else view.family), cell.version
+    result = new_tensor(Storage(stop(cell.array)[0]))
+    root, path = memory_of(tensor)
+    result._view = new_view(None, (), root, (*path, (_stopped, ())), family)
+    connect(result, version)
+    return result
 
 
 def alias(tensor: Tensor, family: object = None, version: int | None = None) -> Tensor:

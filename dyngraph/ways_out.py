@@ -6,6 +6,10 @@ be outside the graph; numbers and text it gives.
 
 from __future__ import annotations
 
+import contextlib
+import operator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -13,11 +17,74 @@ import numpy as np
 
 from dyngraph import batches, dtypes, modes, printing
 from dyngraph.errors import InPlaceError
+from dyngraph.storage import caller
 from dyngraph.tangents import tangent_of
 from dyngraph.tracing import Tracer
 
 if TYPE_CHECKING:
     from dyngraph.storage import Storage
+
+_listener: ContextVar[Callable[[Any, str], None] | None]
+_listener = ContextVar("dyngraph_way_out_listener", default=None)
+
+
+@contextlib.contextmanager
+def heard_by(listener: Callable[[Any, str], None]) -> Iterator[None]:
+    """Inside, `listener(array, how)` is called when the value of a tensor is handed out."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def _tell(array: Any, how: str) -> None:
+    listener = _listener.get()
+    if listener is not None:
+        listener(array, how)
+
+
+_traced: ContextVar[str | None] = ContextVar("dyngraph_traced_function", default=None)
+
+
+@contextlib.contextmanager
+def refusing_tensors(function: str) -> Iterator[None]:
+    """Inside, no jax function takes a tensor: `function`, which is being traced, closes over it."""
+    token = _traced.set(function)
+    try:
+        yield
+    finally:
+        _traced.reset(token)
+
+
+def closed_over(function: str | None) -> TypeError:
+    """The error for a tensor that a jax function uses, without having got it."""
+    return TypeError(
+        f"from_jax({function}): the function uses a Tensor that it closes over, which would be a "
+        "constant. Pass it as an argument; or make it a constant by tensor.detach().jax() outside."
+    )
+
+
+_ITEM = operator.methodcaller("item")
+
+
+def read(array: Any, what: str, convert: Callable[[Any], Any]) -> Any:
+    """A value for Python; where JAX traces and there is none, its error says who asked for it."""
+    _tell(array, what)
+    if not isinstance(array, Tracer):
+        return convert(array)
+    batches.refuse_value(array, what)
+    try:
+        return convert(array)
+    except jax.errors.JAXTypeError as error:
+        file, line = caller(1)
+        error.add_note(
+            f"dyngraph: {file}, line {line}, asked for the value of a Tensor of shape "
+            f"{list(array.shape)} ({what}) while JAX traces, when it has none yet. Choose by "
+            "dg.where() or jax.lax.cond instead, compute the value outside and pass it as a "
+            "static argument, or return the Tensor and read it afterwards."
+        )
+        raise
 
 
 class WaysOut:
@@ -42,22 +109,24 @@ class WaysOut:
         """
         if not force:
             self._refuse_grad("numpy()", "numpy")
-        batches.refuse_value(self._cell.array, ".numpy()")
-        return np.asarray(self._cell.array)
+        return read(self._cell.array, ".numpy()", np.asarray)
 
     def jax(self) -> jax.Array:
         """The value as a `jax.Array`; RuntimeError where the tensor requires grad."""
         self._refuse_grad("jax()", "jax")
+        _tell(self._cell.array, ".jax()")
         return self._cell.array
 
     def __jax_array__(self) -> jax.Array:
+        if _traced.get() is not None:
+            raise closed_over(_traced.get())
         self._refuse_grad("a jax function", "jax")
+        _tell(self._cell.array, "a jax function")
         return self._cell.array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         self._refuse_grad("numpy()", "numpy")
-        batches.refuse_value(self._cell.array, ".numpy()")
-        array = np.asarray(self._cell.array)
+        array = read(self._cell.array, ".numpy()", np.asarray)
         return array.astype(dtype, copy=bool(copy)) if dtype is not None or copy else array
 
     def __dlpack__(self, **kwargs: Any) -> Any:
@@ -82,13 +151,11 @@ class WaysOut:
                 f"a Tensor with {array.size} elements cannot be converted to Scalar. Reduce it "
                 "first, or use tolist()."
             )
-        batches.refuse_value(array, ".item()")
-        return array.item()
+        return read(array, ".item()", _ITEM)
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers."""
-        batches.refuse_value(self._cell.array, ".tolist()")
-        return np.asarray(self._cell.array).tolist()
+        return read(self._cell.array, ".tolist()", np.asarray).tolist()
 
     def __bool__(self) -> bool:
         array = self._cell.array
@@ -98,8 +165,7 @@ class WaysOut:
                 f"Boolean value of Tensor with {values} is ambiguous. Reduce it by any() or all(), "
                 "or test numel()."
             )
-        batches.refuse_value(array, "bool")
-        return bool(array.item())
+        return bool(read(array, "bool", _ITEM))
 
     def _number(self) -> Any:
         array = self._cell.array
@@ -108,8 +174,7 @@ class WaysOut:
                 "only one element tensors can be converted to Python scalars, got shape "
                 f"{list(array.shape)}. Reduce it first, or use tolist()."
             )
-        batches.refuse_value(array, ".item()")
-        return array.item()
+        return read(array, ".item()", _ITEM)
 
     def __int__(self) -> int:
         return int(self._number())
@@ -135,8 +200,7 @@ class WaysOut:
                 "only integer tensors of a single element can be converted to an index, got "
                 f"{self.dtype} of shape {list(array.shape)}. Use .item() or .long()."
             )
-        batches.refuse_value(array, ".item()")
-        return int(array.item())
+        return int(read(array, ".item()", _ITEM))
 
     def __format__(self, spec: str) -> str:
         if self._cell.array.ndim == 0:

@@ -18,6 +18,7 @@ from dyngraph.autograd.function_rule import apply_rule
 from dyngraph.autograd.function_tangents import carried_tangents, pass_all_tangents
 from dyngraph.graph.node import NO_EDGE, Edge, Node, Values, creation_numbers
 from dyngraph.observed import look_at_node
+from dyngraph.pure import current_pure
 from dyngraph.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -137,6 +138,14 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Runs forward, and records a node for what it returns."""
+        pure = current_pure()
+        needs = any(isinstance(a, Tensor) and a.requires_grad for a in args)
+        if pure is not None and not (needs and modes.is_recording()):
+            return pure.apply_function(cls, args, kwargs)
+        return cls._apply(*args, **kwargs)
+
+    @classmethod
+    def _apply(cls, *args: Any, **kwargs: Any) -> Any:
         separate = cls.setup_context is not Function.setup_context
         if separate:
             bound = _signature(cls.forward).bind(*args, **kwargs)

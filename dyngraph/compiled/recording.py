@@ -87,6 +87,7 @@ class RecordedValues:
 
     def settle(self, what: str, node: Any) -> None:
         segment, self.segment = self.segment, Segment()
+        report.note_settling(what, node)
         if node is not None:
             report.note_python_step(what, node)
         settled = Settled(self.how, segment)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 import warnings
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dyngraph.graph.anomaly import frames_of_ours
@@ -150,9 +153,34 @@ def warn_of_churn() -> None:
     warnings.warn(text, UserWarning, stacklevel=frames_of_ours())
 
 
-def note_segment() -> None:
+_watcher: ContextVar[Callable[[str, str], None] | None]
+_watcher = ContextVar("dyngraph_compiled_watcher", default=None)
+
+
+@contextlib.contextmanager
+def watched_by(watcher: Callable[[str, str], None]) -> Iterator[None]:
+    """Inside, `watcher("settle", why)` is called before segments run, `watcher("segment", size)`
+    after each: what comes between a segment and the next "settle" is Python."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def note_settling(what: str, node: Node | None) -> None:
+    """What was noted down is about to run, before `what` of `node`."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher("settle", what if node is None else f"{what} of {node.name()}")
+
+
+def note_segment(calls: int) -> None:
     """A compiled program was called."""
     _counts.segments += 1
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher("segment", "1 call" if calls == 1 else f"{calls} calls")
 
 
 def note_python_step(what: str, node: Node) -> None:

@@ -180,7 +180,7 @@ def _run_compiled(program: Program, given: Sequence[Any]) -> list[Any] | None:
     """What a Program makes; None where it is being compiled in the background."""
     made = program(*given) if program.is_compiled else compile_now(program, given)
     if made is not None:
-        report.note_segment()
+        report.note_segment(len(program))
     return made
 
 

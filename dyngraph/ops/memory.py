@@ -14,7 +14,7 @@ from dyngraph.ops import memory_formats
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, canonical_dim
 from dyngraph.viewing import Layout, contiguous_stride
-from dyngraph.views import alias, counter_of, memory_of
+from dyngraph.views import counter_of, detached, memory_of
 from dyngraph.writing import look_at
 
 
@@ -151,7 +151,7 @@ def detach(input: Tensor) -> Tensor:
     >>> (x * 2).detach()
     tensor([2., 2.])
     """
-    return alias(input)
+    return detached(input)
 
 
 def detach_(input: Tensor) -> Tensor:
@@ -179,7 +179,7 @@ def _data(input: Tensor) -> Tensor:
     Assigning a tensor makes this one look at that one's memory, unseen by autograd.
     """
     inference = input._cell.version is None
-    return alias(input, family=object(), version=None if inference else 0)
+    return detached(input, family=object(), version=None if inference else 0)
 
 
 def _set_data(input: Tensor, value: Tensor) -> None:

@@ -1,0 +1,173 @@
+"""Pure: the stretch of a program that runs as a pure function of arrays, on JAX's tracers.
+
+# Note [Nothing of a trace stays]
+What a program writes inside may be a tensor of its own, or one from outside, which would then hold
+a tracer. The two can't be told apart when they are written, so each write is noted, with what was
+there. At the end what is noted is put back, and what is still alive then came from outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dyngraph import modes
+from dyngraph.tracing import Tracer
+
+if TYPE_CHECKING:
+    from dyngraph.storage import Storage
+
+_current: ContextVar[Pure | None] = ContextVar("dyngraph_pure", default=None)
+current_pure = _current.get
+
+
+class Pure:
+    """Inside, writes and gradients are noted, and the default generator draws from `words`.
+
+    `words` are those of a PRNG key; None where the function was given none. `apply_function(cls,
+    args, kwargs)` runs a Function of which nothing is recorded.
+    """
+
+    def __init__(self, name: str, apply_function: Callable[..., Any], words: Any = None) -> None:
+        self.name = name
+        self.apply_function = apply_function
+        self.words = words
+        self.draws = 0
+        self.cells: dict[int, _Cell] = {}
+        self.grads: dict[int, _Grad] = {}
+
+    def __enter__(self) -> Self:
+        self._token = _current.set(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _current.reset(self._token)
+        for entry in (*self.cells.values(), *self.grads.values()):
+            entry.put_back()
+
+    def write(self, cell: Storage, array: Any) -> Any:
+        """Notes that `array` is about to be written to a Storage; returns what to write.
+
+        A write that is not recorded leaves the derivative as it was, as in PyTorch.
+        """
+        if id(cell) not in self.cells:
+            self.cells[id(cell)] = _Cell(cell)
+        old = cell.array
+        same = old.shape == array.shape and old.dtype == array.dtype
+        if modes.is_recording() or not same or not jnp.issubdtype(old.dtype, jnp.inexact):
+            return array
+        return _like_before(array, old)
+
+    def note_grad(self, tensor: Any) -> None:
+        """Notes that the `.grad` of a tensor is about to be set."""
+        if id(tensor) not in self.grads:
+            self.grads[id(tensor)] = _Grad(tensor)
+
+    def take(self) -> tuple[Any, np.uint32]:
+        """What the default generator's next draw folds together."""
+        if self.words is None:
+            raise RuntimeError(
+                f"to_jax({self.name}): a random operator draws from the default generator, and a "
+                "pure function has no such state. Make it by to_jax(fn, takes_key=True), and pass "
+                "a PRNG key as its first argument."
+            )
+        self.draws += 1
+        return self.words, np.uint32(self.draws - 1)
+
+    def check_outside(self) -> None:
+        """Raises RuntimeError where a tensor from outside was written to; called at the end."""
+        entries = (*self.cells.values(), *self.grads.values())
+        if any(entry.is_alive() for entry in entries):
+            gc.collect()  # what only a cycle keeps is not outside
+        for entry in entries:
+            if entry.is_alive():
+                raise RuntimeError(
+                    f"to_jax({self.name}): {entry.what} of a Tensor from outside, of shape "
+                    f"{entry.shape}, which a pure function can't change. {entry.remedy}"
+                )
+
+
+class _Cell:
+    """A Storage that was written to, and what it was before."""
+
+    remedy = "Pass the tensor as an argument and return it, or write to a clone() of it."
+
+    def __init__(self, cell: Storage) -> None:
+        views = [reference() for reference, _ in cell.views or ()]
+        members = [cell, *(view for view in views if view is not None)]
+        self.cell = weakref.ref(cell)
+        self.versions = [(weakref.ref(member), member.version) for member in members]
+        self.array = cell.array
+        self.shape = list(cell.array.shape)
+        self.where = ""
+
+    def is_alive(self) -> bool:
+        return self.cell() is not None
+
+    @property
+    def what(self) -> str:
+        return f"an in-place operation{self.where} changed the value"
+
+    def put_back(self) -> None:
+        cell = self.cell()
+        if cell is None:
+            return
+        with contextlib.suppress(AttributeError):
+            self.where = " in {}, line {},".format(*cell.written_at)
+        for looker in cell.lookers():
+            with contextlib.suppress(AttributeError):
+                del looker._cell.array
+        cell.array = self.array
+        for reference, version in self.versions:
+            member = reference()
+            if member is not None:
+                member.version = version
+
+
+class _Grad:
+    """A tensor whose `.grad` was set, and what that was before."""
+
+    what = "backward set the .grad"
+    remedy = "Use autograd.grad() inside, or pass the tensor as an argument."
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.grad = tensor._meta.grad if tensor._meta is not None else None
+        self.shape = list(tensor._cell.array.shape)
+
+    def is_alive(self) -> bool:
+        return self.tensor() is not None
+
+    def put_back(self) -> None:
+        tensor = self.tensor()
+        if tensor is not None:
+            tensor.need_meta().grad = self.grad
+
+
+@jax.custom_jvp
+def _like_before(array: Any, old: Any) -> Any:
+    return array
+
+
+@_like_before.defjvp
+def _derivative_of_old(arrays: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    return arrays[0], tangents[1]
+
+
+@jax.jit
+def stop(*arrays: Any) -> Any:
+    """The arrays as constants to JAX's derivatives."""
+    return jax.lax.stop_gradient(arrays)
+
+
+def is_outside(array: Any) -> bool:
+    """Whether what is computed of this array must be no tracer, although a function is traced."""
+    return current_pure() is not None and not isinstance(array, Tracer)

@@ -1,0 +1,188 @@
+"""Buffers: `saved`, which tells what a graph keeps for its backward, and who else holds it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+from dyngraph.graph.accumulate import AccumulateGrad
+from dyngraph.graph.node import GradientEdge, Node
+from dyngraph.tensor import Tensor
+from dyngraph.viz.charts import BLUE, GREY, Bar, bars
+from dyngraph.viz.contents import RECOMPUTED, contents
+from dyngraph.viz.lettering import described, in_bytes
+from dyngraph.viz.names import Given, names_of
+from dyngraph.viz.outline import visits
+from dyngraph.viz.picture import roots_of
+from dyngraph.viz.table import Table
+
+MOST_BARS = 30
+"""How many buffers a chart shows, the largest."""
+
+
+class Buffer(NamedTuple):
+    """An array that a graph keeps: what it is, which nodes keep it as what, who else holds it.
+
+    `keepers` are such as `#2 MulBackward0.self`, where 2 is the node's place in a backward;
+    `holders` are names of leaves and of the caller's variables.
+    """
+
+    value: str
+    nbytes: int
+    keepers: tuple[str, ...]
+    holders: tuple[str, ...]
+    device: str
+
+
+class SavedReport:
+    """What a graph keeps: `buffers`, the largest first, each counted once.
+
+    `recomputed` counts the values that checkpoints compute again instead. A notebook shows a chart
+    and a table.
+    """
+
+    def __init__(self, buffers: list[Buffer], recomputed: int, nodes: int) -> None:
+        self.buffers = buffers
+        self.recomputed = recomputed
+        self.nodes = nodes
+
+    @property
+    def total(self) -> int:
+        """The bytes of all buffers."""
+        return sum([buffer.nbytes for buffer in self.buffers])
+
+    @property
+    def freed_with_graph(self) -> int:
+        """The bytes that nobody holds but the graph."""
+        return sum([buffer.nbytes for buffer in self.buffers if not buffer.holders])
+
+    def table(self) -> Table:
+        """A row for each buffer."""
+        rows = [
+            (b.value, in_bytes(b.nbytes), ", ".join(b.keepers), ", ".join(b.holders), b.device)
+            for b in self.buffers
+        ]
+        return Table(("buffer", "size", "kept by", "also held by", "device"), rows, self._note())
+
+    def _note(self) -> str:
+        note = (
+            f"{in_bytes(self.total)} in {len(self.buffers)} buffers, kept by {self.nodes} nodes; "
+            f"{in_bytes(self.freed_with_graph)} of it by nobody else"
+        )
+        return f"{note}; {self.recomputed} values are recomputed" if self.recomputed else note
+
+    def by_operator(self) -> dict[str, int]:
+        """The bytes by the kind of the first node that keeps them, most first."""
+        counts: Counter[str] = Counter()
+        for buffer in self.buffers:
+            counts[_kind_of(buffer.keepers[0])] += buffer.nbytes
+        return dict(counts.most_common())
+
+    def compared_with(self, other: SavedReport) -> Table:
+        """The bytes by kind of node in this report and in another, as before and after.
+
+        >>> from dyngraph.utils.checkpoint import checkpoint
+        >>> x = dg.ones(2, requires_grad=True)
+        >>> f = lambda x: (x * x).sin().sum()
+        >>> before = dg.viz.saved(f(x))
+        >>> before.compared_with(dg.viz.saved(checkpoint(f, x, use_reentrant=False)))
+        kept by       before  after  difference
+        SinBackward0  8 B     0 B    -8 B
+        MulBackward0  8 B     0 B    -8 B
+        in all        16 B    0 B    -16 B
+        """
+        mine, others = self.by_operator(), other.by_operator()
+        rows = [
+            (kind, mine.get(kind, 0), others.get(kind, 0))
+            for kind in dict.fromkeys([*mine, *others])
+        ]
+        rows.append(("in all", self.total, other.total))
+        shown = [(kind, in_bytes(a), in_bytes(b), in_bytes(b - a)) for kind, a, b in rows]
+        return Table(("kept by", "before", "after", "difference"), shown)
+
+    def svg(self) -> str:
+        """A bar for each buffer, the largest first."""
+        shown = self.buffers[:MOST_BARS]
+        rows = [
+            Bar(
+                b.keepers[0] + (f" and {len(b.keepers) - 1} more" if b.keepers[1:] else ""),
+                0.0,
+                b.nbytes,
+                " · ".join([in_bytes(b.nbytes), ", ".join(b.holders)][: 1 + bool(b.holders)]),
+                GREY if b.holders else BLUE,
+                "\n".join([b.value, *b.keepers, *[f"held by {name}" for name in b.holders]]),
+            )
+            for b in shown
+        ]
+        left = len(self.buffers) - len(shown)
+        title = f"{in_bytes(self.total)} saved for backward"
+        if left:
+            title += f": the {len(shown)} largest of {len(self.buffers)} buffers"
+        return bars(rows, title, [("kept by the graph alone", BLUE), ("also held by name", GREY)])
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.svg() + self.table().html()
+
+
+def saved(of: Tensor | Node | GradientEdge | list[Any], names: Given = None) -> SavedReport:
+    """What the graph behind a tensor, or several, keeps for its backward.
+
+    Tensors are called as the caller's variables are, or as `names` says: a dict, pairs, or a
+    module. What saved-tensor hooks keep is counted where it is an array, wherever it lies; no hook
+    is called. Raises ValueError for a tensor without a graph.
+
+    >>> x = dg.tensor([2.0, 3.0], requires_grad=True)
+    >>> loss = x.exp().sum() + (x * x).sum()
+    >>> dg.viz.saved(loss)
+    buffer      size  kept by                                   also held by  device
+    float32[2]  8 B   #2 MulBackward0.self, #2 MulBackward0.other  x             cpu
+    float32[2]  8 B   #4 ExpBackward0.result                                  cpu
+    16 B in 2 buffers, kept by 2 nodes; 8 B of it by nobody else
+    """
+    known = names_of(names)
+    order = visits([edge for edge, _ in roots_of(of, known)])
+    keepers: dict[int, tuple[Any, list[str]]] = {}
+    recomputed, keeping = 0, 0
+    for place, node in enumerate(order):
+        leaf = node.variable if isinstance(node, AccumulateGrad) else None
+        if isinstance(leaf, Tensor) and not known.of_array(leaf._cell.array):
+            known.add("a leaf", leaf)
+        kept = contents(node)
+        keeping += any([value.arrays for value in kept])
+        for value in kept:
+            recomputed += value.state == RECOMPUTED
+            for array in value.arrays:
+                entry = keepers.setdefault(id(array), (array, []))
+                title = node.name().rpartition("::")[2]
+                entry[1].append(f"#{place} {title}.{value.field}")
+    buffers = [
+        Buffer(
+            described(array.shape, array.dtype),
+            array.nbytes,
+            tuple(mine),
+            tuple(known.of_array(array)),
+            device_of(array),
+        )
+        for array, mine in keepers.values()
+    ]
+    buffers.sort(key=lambda buffer: -buffer.nbytes)
+    return SavedReport(buffers, recomputed, keeping)
+
+
+def device_of(array: Any) -> str:
+    """Where an array lies; numpy's is in the host's memory."""
+    devices = getattr(array, "devices", None)
+    if devices is None:
+        return "host"
+    found = sorted(devices(), key=lambda device: device.id)
+    first = found[0]
+    name = first.platform if first.platform == "cpu" and first.id == 0 else f"{first}"
+    return name if len(found) == 1 else f"{name} and {len(found) - 1} more"
+
+
+def _kind_of(keeper: str) -> str:
+    """The node's kind in a keeper such as `#2 MulBackward0.self`."""
+    return keeper.partition(" ")[2].partition(".")[0]

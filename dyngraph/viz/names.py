@@ -1,0 +1,120 @@
+"""Names: what the user calls the tensors of a graph."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dyngraph.graph.anomaly import user_frame
+from dyngraph.tensor import LEAF, Tensor
+
+Given = Any
+"""A dict from names to tensors, pairs of both, a module with `named_parameters()`, or None."""
+MOST_ITEMS = 1000
+"""How many items of a list or a dict of the caller's are looked at."""
+
+
+class Names:
+    """Names of leaves, and of the outputs of nodes; the first name that a tensor is given counts.
+
+    They are found by identity, so that they hold while the tensors and nodes live.
+    """
+
+    def __init__(self) -> None:
+        self.leaves: dict[int, str] = {}
+        self.outputs: dict[tuple[int, int], str] = {}
+        self.arrays: dict[int, list[str]] = {}
+
+    def add(self, name: str, tensor: Tensor) -> None:
+        """Names a tensor that has no name yet."""
+        edge = None if tensor._edge_is_lost() else tensor._edge
+        if edge is None or edge is LEAF:
+            known = self.leaves.setdefault(id(tensor), name)
+        else:
+            known = self.outputs.setdefault((id(edge[0]), edge[1]), name)
+        if known is name and not tensor._cell.is_empty():
+            self.arrays.setdefault(id(tensor._cell.array), []).append(name)
+
+    def of_leaf(self, tensor: Any) -> str:
+        """The name of a leaf; "" where it has none."""
+        return self.leaves.get(id(tensor), "")
+
+    def of_output(self, node: Any, output_nr: int) -> str:
+        """The name of what a node made; "" where it has none."""
+        return self.outputs.get((id(node), output_nr), "")
+
+    def of_array(self, array: Any) -> list[str]:
+        """The names of the tensors that hold an array."""
+        return self.arrays.get(id(array), [])
+
+    def of(self, tensor: Tensor) -> str:
+        """The name of a tensor; "" where it has none."""
+        edge = tensor._edge
+        if edge is None or edge is LEAF:
+            return self.of_leaf(tensor)
+        return self.of_output(*edge)
+
+
+def names_of(given: Given) -> Names:
+    """The names that are given, then those of the variables of the function which calls dyngraph.
+
+    `given` is a dict from names to tensors, pairs of both, or a module with `named_parameters()`.
+    Raises TypeError for something else.
+    """
+    names = Names()
+    for name, tensor in pairs_of(given):
+        names.add(name, tensor)
+    frame = user_frame(sys._getframe(1))
+    variables = dict(frame.f_locals)
+    if frame.f_globals is not frame.f_locals:
+        variables = {
+            **{k: v for k, v in frame.f_globals.items() if k not in variables},
+            **variables,
+        }
+    for name, value in variables.items():
+        if not name.startswith("_"):
+            for full, tensor in _tensors_of(name, value):
+                names.add(full, tensor)
+    return names
+
+
+def pairs_of(given: Given) -> Iterator[tuple[str, Tensor]]:
+    """Names and tensors; TypeError for something else."""
+    if given is None:
+        return
+    if hasattr(given, "named_parameters"):
+        given = given.named_parameters()
+    elif isinstance(given, Mapping):
+        given = given.items()
+    for item in given:
+        if not isinstance(item, tuple) or len(item) != 2:
+            raise TypeError(
+                f"expected pairs of a name and a Tensor, got {type(item).__name__}. Pass a dict "
+                "from names to tensors, or a module."
+            )
+        name, tensor = item
+        if not isinstance(name, str) or not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"expected pairs of a name and a Tensor, got {type(name).__name__} and "
+                f"{type(tensor).__name__}. Pass a dict from names to tensors, or a module."
+            )
+        yield name, tensor
+
+
+def _tensors_of(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    """The tensors that a variable holds, with what they would be called in the program."""
+    if isinstance(value, Tensor):
+        yield name, value
+    elif type(value) in (list, tuple):
+        for i, item in enumerate(value[:MOST_ITEMS]):
+            if isinstance(item, Tensor):
+                yield f"{name}[{i}]", item
+    elif type(value) is dict:
+        for key, item in list(value.items())[:MOST_ITEMS]:
+            if isinstance(item, Tensor):
+                yield f"{name}[{key!r}]", item
+    elif hasattr(type(value), "named_parameters") and not isinstance(value, type):
+        for inner, tensor in value.named_parameters():
+            if isinstance(tensor, Tensor):
+                yield f"{name}.{inner}", tensor
