@@ -6,6 +6,7 @@ from dyngraph.viz.memory import memory as memory
 from dyngraph.viz.picture import GraphPicture as GraphPicture, graph as graph
 from dyngraph.viz.provenance import provenance as provenance
 from dyngraph.viz.replay import Trace as Trace, trace as trace
+from dyngraph.viz.scopes import modules as modules, scope as scope
 
 __all__ = [
     "GraphPicture",
@@ -13,7 +14,9 @@ __all__ = [
     "Trace",
     "graph",
     "memory",
+    "modules",
     "provenance",
     "saved",
+    "scope",
     "trace",
 ]

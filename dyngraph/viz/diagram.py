@@ -13,10 +13,12 @@ from dyngraph.viz.outline import (
     ACCUMULATE,
     CHECKPOINT,
     COMPILED,
+    DONE,
     FOLDED,
     FUNCTION,
     KINDS,
     LEAF,
+    NOW,
     OPERATOR,
     ROOT,
     Box,
@@ -35,16 +37,15 @@ COLOURS = {
 }
 """For each kind its fill and its outline."""
 FREED = ("#f3f4f6", "#9ca3af")
-DONE, NOW = "#e5e7eb", "#fde047"
+STATES = {DONE: "#e5e7eb", NOW: "#fde047"}
+"""Fills of boxes that have run, and of the one that runs."""
 TITLE, LINE, LABEL = 12.5, 10.5, 10.0
 """Sizes of letters."""
 PAD = 9.0
 
 
-def diagram(
-    shown: Outline, *, engine: str = "auto", colours: Mapping[int, str] | None = None
-) -> str:
-    """The SVG of an outline; `colours` are fills for boxes by number, in place of their kind's."""
+def diagram(shown: Outline, *, engine: str = "auto") -> str:
+    """The SVG of an outline."""
     boxes, labels = shown.boxes, _labels(shown)
     entries = [_entries(i, box, labels) for i, box in enumerate(boxes)]
     sizes = [_size(box, labels.get(i, {}), entries[i]) for i, box in enumerate(boxes)]
@@ -60,7 +61,7 @@ def diagram(
     _draw_arrows(drawing, shown, layout)
     for i, (box, size) in enumerate(zip(boxes, sizes, strict=True)):
         x, y = layout.places[i]
-        _draw_box(drawing, box, x, y, size, (colours or {}).get(i))
+        _draw_box(drawing, box, x, y, size)
     _draw_labels(drawing, shown, layout)
     width, height = _draw_legend(drawing, boxes, layout.width, layout.height)
     return drawing.svg(width, height, f"backward graph of {shown.nodes} nodes")
@@ -110,9 +111,7 @@ def _size(box: Box, labels: Mapping[int, str], entries: Sequence[float]) -> Size
     return Size(width, height, room)
 
 
-def _draw_box(
-    drawing: Drawing, box: Box, x: float, y: float, size: Size, colour: str | None
-) -> None:
+def _draw_box(drawing: Drawing, box: Box, x: float, y: float, size: Size) -> None:
     fill, stroke = FREED if box.freed else COLOURS[box.kind]
     if box.warnings:
         stroke = WARNING
@@ -123,7 +122,7 @@ def _draw_box(
         )  # fmt: skip
     drawing.rectangle(
         x - size.width / 2, y, size.width, size.height,
-        fill=colour or fill,
+        fill=STATES.get(box.state, fill),
         stroke=stroke,
         radius=size.height / 2 if box.kind == LEAF and len(box.lines) < 2 else 6,
         thickness=2 if box.warnings else 1.3,

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dyngraph.compiled.pieces import boundaries
-from dyngraph.viz.outline import FOLDED, Arrow, Box, Outline
+from dyngraph.viz.lettering import shortened
+from dyngraph.viz.outline import DONE, FOLDED, NOW, Arrow, Box, Outline
 
 SHORTEST = 8
 """Bodies that repeat are put together until they have more than half as many nodes."""
@@ -22,18 +23,22 @@ MOST_TITLES = 4
 
 
 class Group(NamedTuple):
-    """Boxes `start` to `end` of an outline: a body that comes `times` times."""
+    """Boxes `start` to `end` of an outline: a body that comes `times` times, or what a scope of the
+    program made, which has a name."""
 
     start: int
     end: int
     times: int
+    name: str = ""
 
 
 def fold(whole: Outline, limit: int) -> Outline:
     """An outline of at most `limit` boxes, or the same one if it has no more."""
     if len(whole.boxes) <= limit:
         return whole
-    groups = _groups(whole)
+    groups = _by_scope(whole, limit)
+    if not 1 < len(groups) <= limit:
+        groups = _groups(whole)
     if len(groups) > limit:
         groups = _merged(groups, limit)
     boxes = []
@@ -43,6 +48,26 @@ def fold(whole: Outline, limit: int) -> Outline:
         one = group.end - group.start == 1
         boxes.append(whole.boxes[group.start] if one else _folded(whole, group))
     return Outline(boxes, _arrows(whole.arrows, place_of, boxes), whole.nodes)
+
+
+def _by_scope(whole: Outline, limit: int) -> list[Group]:
+    """What a scope of the program made as one group: scopes as small as it can be done with, or
+    the outermost; nothing where there are no scopes."""
+    deepest = max([len(box.scopes) for box in whole.boxes])
+    groups: list[Group] = []
+    for depth in range(deepest, 0, -1):
+        groups = []
+        place = 0
+        for found, run in itertools.groupby(whole.boxes, key=lambda box: box.scopes[:depth][-1:]):
+            count = len(list(run))
+            if found:
+                groups.append(Group(place, place + count, 1, found[0].name))
+            else:
+                groups += [Group(i, i + 1, 1) for i in range(place, place + count)]
+            place += count
+        if len(groups) <= limit:
+            break
+    return groups
 
 
 def _groups(whole: Outline) -> list[Group]:
@@ -67,24 +92,29 @@ def _merged(groups: list[Group], limit: int) -> list[Group]:
     """Neighbours put together, as many as it takes."""
     size = -(-len(groups) // limit)
     parts = [groups[i : i + size] for i in range(0, len(groups), size)]
-    return [
-        Group(part[0].start, part[-1].end, part[0].times if len(part) == 1 else 1) for part in parts
-    ]
+    return [part[0] if len(part) == 1 else Group(part[0].start, part[-1].end, 1) for part in parts]
 
 
 def _folded(whole: Outline, group: Group) -> Box:
     inside = whole.boxes[group.start : group.end]
     length = len(inside) // group.times
     title = f"{length} nodes" if group.times == 1 else f"{group.times} × {length} nodes"
+    named = [title] if group.name else []
+    title = shortened(group.name) or title
     counts = Counter([box.title for box in inside[:length]])
-    lines = [f"{n} × {name}" if n > 1 else name for name, n in counts.most_common(MOST_TITLES)]
+    lines = named + [
+        f"{n} × {name}" if n > 1 else name for name, n in counts.most_common(MOST_TITLES)
+    ]
     left = len(counts) - MOST_TITLES
     if left > 0:
         lines.append(f"and {left} kinds more")
     box = Box(FOLDED, title, lines)
     box.members = tuple(range(group.start, group.end))
+    box.times = group.times
     box.order = inside[0].order
     box.freed = any([b.freed for b in inside])
+    states = {b.state for b in inside}
+    box.state = NOW if NOW in states else DONE if states == {DONE} else ""
     if any([b.warnings for b in inside]):
         box.lines.append("a saved tensor was modified")
         box.warnings.add(box.lines[-1])
@@ -113,8 +143,7 @@ def _arrows(arrows: Sequence[Arrow], place_of: dict[int, int], boxes: list[Box])
 
 def body(whole: Outline, box: Box) -> Outline:
     """The first of what a folded box stands for, as an outline of its own."""
-    times = int(box.title.partition(" × ")[0]) if " × " in box.title else 1
-    members = box.members[: len(box.members) // times]
+    members = box.members[: len(box.members) // box.times]
     number = {old: new for new, old in enumerate(members)}
     arrows = [
         Arrow(number[a.source], a.position, number[a.target], a.output_nr, a.label, a.count)

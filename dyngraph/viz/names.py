@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -66,17 +67,22 @@ def names_of(given: Given) -> Names:
     for name, tensor in pairs_of(given):
         names.add(name, tensor)
     frame = user_frame(sys._getframe(1))
-    variables = dict(frame.f_locals)
-    if frame.f_globals is not frame.f_locals:
-        variables = {
-            **{k: v for k, v in frame.f_globals.items() if k not in variables},
-            **variables,
-        }
+    variables = _variables_of(frame)
     for name, value in variables.items():
         if not name.startswith("_"):
             for full, tensor in _tensors_of(name, value):
                 names.add(full, tensor)
     return names
+
+
+def _variables_of(frame: Any) -> dict[str, Any]:
+    """The variables that a function sees: its own, then those of its module."""
+    found = dict(frame.f_locals)
+    found.update({k: v for k, v in frame.f_globals.items() if k not in found})
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and type(frame.f_locals) is dict:
+        # Before Python 3.13 these are a copy, which would live, with all in it, as long as the call
+        frame.f_locals.clear()
+    return found
 
 
 def pairs_of(given: Given) -> Iterator[tuple[str, Tensor]]:

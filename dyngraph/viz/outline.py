@@ -18,10 +18,12 @@ from dyngraph.utils.reentrant import CheckpointFunction
 from dyngraph.viz.contents import MODIFIED, RECOMPUTED, Kept, contents, is_freed
 from dyngraph.viz.lettering import described, shortened
 from dyngraph.viz.names import Names
+from dyngraph.viz.scopes import Scope, path_of
 
 ROOT, OPERATOR, FUNCTION, CHECKPOINT = "root", "operator", "Function", "checkpoint"
 COMPILED, ACCUMULATE, LEAF, FOLDED = "compiled", "AccumulateGrad", "leaf", "folded"
 KINDS = (ROOT, OPERATOR, FUNCTION, CHECKPOINT, COMPILED, ACCUMULATE, LEAF, FOLDED)
+DONE, NOW = "done", "now"
 MOST_LEAVES = 40
 """In graphs of more nodes, a leaf is named in the box of its AccumulateGrad."""
 
@@ -30,11 +32,24 @@ class Box:
     """A node, a tensor at an end of the graph, or several nodes that are folded into one box.
 
     `lines` stand below its title; `warnings` are those of them that tell of something wrong.
-    `order` is the place of the node in a backward, None for a tensor; `members` are the numbers, in
-    the outline that was folded, of what is in the box.
+    `order` is the place of the node in a backward, None for a tensor; `scopes` are the parts of the
+    program that made it; `state` is DONE or NOW in a picture of one step of a backward. `members`
+    are the numbers, in the outline that was folded, of what is in the box, `times` the same body.
     """
 
-    __slots__ = ("freed", "kind", "lines", "members", "order", "outputs", "title", "warnings")
+    __slots__ = (
+        "freed",
+        "kind",
+        "lines",
+        "members",
+        "order",
+        "outputs",
+        "scopes",
+        "state",
+        "times",
+        "title",
+        "warnings",
+    )
 
     def __init__(self, kind: str, title: str, lines: Sequence[str] = ()) -> None:
         self.kind = kind
@@ -44,7 +59,10 @@ class Box:
         self.freed = False
         self.order: int | None = None
         self.outputs = 1
+        self.state = ""
+        self.scopes: tuple[Scope, ...] = ()
         self.members: tuple[int, ...] = ()
+        self.times = 1
 
 
 class Arrow:
@@ -140,6 +158,10 @@ def outline(
         if any(made):
             box.lines.insert(0, "makes " + ", ".join([shortened(name) for name in made if name]))
         box.order = place
+        if isinstance(node, AccumulateGrad):
+            box.scopes = boxes[-1].scopes if boxes else ()  # it runs after what is before it
+        else:
+            box.scopes = path_of(node.sequence_nr)
         boxes.append(box)
         if isinstance(node, AccumulateGrad) and node.variable is not None:
             leaf = node.variable

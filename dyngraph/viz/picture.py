@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +32,16 @@ class GraphPicture:
         *,
         engine: str = "auto",
         saved_bytes: int | None = None,
-        colours: Mapping[int, str] | None = None,
     ) -> None:
         self.whole = whole
         self.shown = fold(whole, limit)
         self.limit = limit
         self.engine = engine
         self.saved_bytes = saved_bytes
-        self.colours = dict(colours or {})
 
     def svg(self) -> str:
         """The picture as SVG, complete in itself."""
-        return diagram(self.shown, engine=self.engine, colours=self.colours)
+        return diagram(self.shown, engine=self.engine)
 
     def mermaid(self) -> str:
         """The graph in Mermaid's language, which GitHub and many wikis draw."""
@@ -68,7 +66,8 @@ class GraphPicture:
                 f"box {number}, {box.title}, is one node: nothing is folded into it. Folded boxes "
                 f"are {[i for i, b in enumerate(self.shown.boxes) if b.members]}."
             )
-        return GraphPicture(body(self.whole, box), self.limit, engine=self.engine)
+        limit = max(self.limit, LIMIT)
+        return GraphPicture(body(self.whole, box), limit, engine=self.engine)
 
     def save(self, path: str | Path) -> None:
         """Writes the picture to a file; its ending says as what: .svg, .mmd, .dot, .gv or .txt.

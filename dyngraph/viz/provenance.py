@@ -170,8 +170,8 @@ class provenance(Interceptor):  # noqa: N801 - it is used as a function is
         ways = [way for way in self.ways_out if way.number in seen]
         return list(
             dict.fromkeys(
-                f"left the graph by {way.how} at {way.place}: what is computed from a number or from "
-                "another library's array has no gradient"
+                f"left the graph by {way.how} at {way.place}: what is computed from a number, or "
+                "from another library's array, has no gradient"
                 for way in ways
             )
         )

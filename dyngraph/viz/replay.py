@@ -19,10 +19,9 @@ from dyngraph.tensor import Tensor
 from dyngraph.viz.buffers import device_of
 from dyngraph.viz.charts import BLUE, GREEN, GREY, RED, Bar, bars
 from dyngraph.viz.contents import contents
-from dyngraph.viz.diagram import DONE, NOW
 from dyngraph.viz.lettering import in_seconds
 from dyngraph.viz.names import Given, names_of
-from dyngraph.viz.outline import Outline, outline, visits
+from dyngraph.viz.outline import DONE, NOW, Outline, outline, visits
 from dyngraph.viz.picture import LIMIT, GraphPicture, roots_of
 from dyngraph.viz.table import Table
 from dyngraph.viz.watching import watched
@@ -218,7 +217,6 @@ class Trace:
         number %= len(self.steps)
         boxes = list(self._whole.boxes)
         place_of = {box.order: i for i, box in enumerate(boxes) if box.order is not None}
-        colours: dict[int, str] = {}
         for i, step in enumerate(self.steps[: number + 1]):
             place = place_of.get(step.order) if step.order is not None else None
             if place is None:
@@ -229,9 +227,9 @@ class Trace:
             if step.born:
                 box.lines.append(f"{step.born} born here")
                 box.warnings = {*box.warnings, box.lines[-1]}
-            colours[place] = NOW if i == number else DONE
+            box.state = NOW if i == number else DONE
         whole = Outline(boxes, self._whole.arrows, self._whole.nodes)
-        return GraphPicture(whole, LIMIT, colours=colours)
+        return GraphPicture(whole, LIMIT)
 
     def __len__(self) -> int:
         return len(self.steps)

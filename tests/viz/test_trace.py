@@ -1,0 +1,148 @@
+"""`dg.viz.trace`: a backward as it ran."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dyngraph as dg
+from dyngraph.viz.diagram import STATES
+from dyngraph.viz.outline import DONE, NOW
+from tests.conftest import set_config
+from tests.viz.pictures import Parsed
+from tests.viz.test_graph import Square
+
+
+def leaf(*values: float) -> dg.Tensor:
+    return dg.tensor(values, requires_grad=True)
+
+
+def names(trace: dg.viz.Trace) -> list[str]:
+    return [step.name for step in trace.steps]
+
+
+def test_steps_are_the_nodes_in_the_order_in_which_they_ran() -> None:
+    x = leaf(1.0, 2.0)
+    trace = dg.viz.trace((x.sin() * x.cos()).sum())
+    assert [step.order for step in trace.steps] == list(range(5))
+    assert names(trace) == [
+        "SumBackward0",
+        "MulBackward0",
+        "CosBackward0",
+        "SinBackward0",
+        "AccumulateGrad",
+    ]
+
+
+def test_gradients_are_those_of_an_ordinary_backward() -> None:
+    x, y = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    dg.viz.trace(x.sin().exp().sum())
+    y.sin().exp().sum().backward()
+    assert x.grad is not None
+    assert y.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), y.grad.numpy())
+
+
+def test_norms_are_of_what_arrived_and_of_what_was_passed_on() -> None:
+    x = leaf(3.0, 4.0)
+    steps = dg.viz.trace((x * x).sum()).steps
+    assert steps[1].arrived == pytest.approx(np.sqrt(2))
+    assert steps[1].passed == pytest.approx(5 * np.sqrt(2))  # x to each of the two inputs
+    assert steps[2].arrived == pytest.approx(10.0)
+    assert steps[2].passed is None
+
+
+def test_hooks_run_and_are_steps_in_python() -> None:
+    x, seen = leaf(1.0, 2.0), []
+    y = x.sin()
+    y.register_hook(lambda grad: seen.append(grad))
+    trace = dg.viz.trace(Square.apply(y).sum())
+    assert len(seen) == 1
+    python = {step.name for step in trace.steps if step.kind == "Python"}
+    assert python == {"SinBackward0", "SquareBackward"}
+
+
+def test_the_birth_of_nan_is_found() -> None:
+    x = leaf(0.0, 1.0)
+    trace = dg.viz.trace((x.sqrt() * dg.tensor([0.0, 1.0])).exp().sum())
+    assert [step.born for step in trace.steps] == ["", "", "", "NaN", ""]
+    assert trace.first_nan is trace.steps[3]
+    assert "NaN born here" in str(trace)
+
+
+def test_transfers_between_devices_are_told() -> None:
+    x = leaf(1.0, 2.0)
+    trace = dg.viz.trace(x.to("cpu:1").sum())
+    assert [step.moved != "" for step in trace.steps] == [False, True, False]
+
+
+def test_an_error_of_backward_is_raised_with_its_node() -> None:
+    y = leaf(1.0, 2.0).exp()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="expected version 0") as caught:
+        dg.viz.trace(y.sum())
+    assert caught.value.__notes__ == ["This happened in backward, at ExpBackward0."]
+
+
+def test_the_graph_is_freed_unless_it_is_kept() -> None:
+    y = leaf(1.0, 2.0).exp().sum()
+    dg.viz.trace(y, retain_graph=True)
+    dg.viz.trace(y)
+    with pytest.raises(RuntimeError, match="a second time"):
+        dg.viz.trace(y)
+
+
+def test_a_step_is_marked_in_the_picture() -> None:
+    x = leaf(3.0, 4.0)
+    picture = dg.viz.trace((x * x).sum()).step(1)
+    states = {box.title: box.state for box in picture.shown.boxes if box.state}
+    assert states == {"SumBackward0": DONE, "MulBackward0": NOW}
+    texts = [text for text, _ in Parsed(picture.svg()).texts]
+    assert "step 1: grad norm 1.414" in texts
+    assert STATES[NOW] in picture.svg()
+
+
+def test_a_step_that_is_not_there_raises() -> None:
+    trace = dg.viz.trace(leaf(1.0).sum())
+    with pytest.raises(IndexError, match="a number from 0 to 1"):
+        trace.step(2)
+
+
+def test_a_step_of_a_folded_graph_marks_the_box_that_it_is_in() -> None:
+    y = leaf(1.0)
+    for _ in range(200):
+        y = y.sin().cos()
+    picture = dg.viz.trace(y.sum()).step(50)
+    assert [box.kind for box in picture.shown.boxes if box.state == NOW] == ["folded"]
+
+
+def test_timeline_cuts_nothing_off() -> None:
+    x = leaf(0.0, 1.0)
+    parsed = Parsed(dg.viz.trace((x.sqrt() * dg.tensor([0.0, 1.0])).exp().sum()).svg())
+    assert len(parsed.texts) > 8
+    assert all(parsed.whole.holds(extent) for _, extent in parsed.texts)
+
+
+def test_a_compiled_backward_has_its_parts_as_steps() -> None:
+    def loss() -> dg.Tensor:
+        return Square.apply(leaf(1.0, 2.0).sin()).exp().sum()
+
+    with set_config(compile_after=1), dg.compiled_autograd():
+        trace = dg.viz.trace(loss())
+    assert [(step.kind, step.name) for step in trace.steps] == [
+        ("Python", "the walk"),
+        ("compiled", "a compiled part of 2 calls"),
+        ("Python", "a backward in Python of SquareBackward"),
+        ("compiled", "a compiled part of 1 call"),
+    ]
+
+
+def test_callbacks_and_inputs_work_under_a_trace() -> None:
+    done: list[Any] = []
+    x = leaf(1.0, 2.0)
+    y = x.sin()
+    y.register_hook(
+        lambda grad: dg.autograd.Variable._execution_engine.queue_callback(lambda: done.append(1))
+    )
+    dg.viz.trace(y.sum())
+    assert done == [1]
