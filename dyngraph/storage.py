@@ -166,7 +166,7 @@ class Place(Storage):
 
 def write_all(cells: Iterable[Storage], arrays: Iterable[jax.Array]) -> None:
     """Replaces the array of each cell, none of a view, as one in-place operation."""
-    place = _caller(2)
+    place = caller(2)
     for cell, array in zip(cells, arrays, strict=True):
         if cell.views is None and cell.version is not None:
             cell.array = array

@@ -62,7 +62,7 @@ READING_ORDER = """
     optim.update optim.cohorts optim.transformed optim.adam optim.descent optim.accumulated
     optim.line_search optim.lbfgs optim.wrapped optim.lr_scheduler.scheduler
     optim.lr_scheduler.factors optim.lr_scheduler.cycles optim.lr_scheduler.combined
-    optim.lr_scheduler optim saving
+    optim.lr_scheduler optim.swa_utils optim saving
     interop.leaves interop.from_jax interop.to_jax interop viz sharding
     comparison.agreement comparison.listing comparison.rounds comparison.sizes
     comparison.arguments comparison.ways comparison.page comparison.report comparison.compare

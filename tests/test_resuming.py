@@ -69,9 +69,9 @@ def advance(training: Training) -> None:
 
 
 def train(path: Path) -> None:
-    """Runs without an end, saving after each step; says so on standard output."""
+    """A step for each line on standard input; says when it is saved."""
     training = resume(path)
-    while True:
+    for _ in sys.stdin:
         advance(training)
         save(training, path)
         print(training["step"], flush=True)
@@ -85,14 +85,18 @@ def test_run_that_is_killed_at_random_steps_ends_with_the_same_parameters(tmp_pa
     for _ in range(2):
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.test_resuming", str(path)],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=Path(__file__).parent.parent,
         )
-        with process, process.stdout as lines:  # type: ignore[union-attr]
-            for _ in range(draws.integers(2, STEPS // 3)):
-                lines.readline()
-            time.sleep(draws.uniform(0, 0.005))  # into the next step, or the writing of its file
+        count = int(draws.integers(3, STEPS // 3))
+        with process, process.stdin as steps, process.stdout as done:  # type: ignore[union-attr]
+            steps.write("step\n" * count)
+            steps.flush()
+            for _ in range(count - 1):
+                done.readline()
+            time.sleep(draws.uniform(0, 0.01))  # into the last step, or the writing of its file
             process.send_signal(signal.SIGKILL)
         assert process.returncode == -signal.SIGKILL
         assert 0 < dg.load(path)["step"] < STEPS

@@ -1,6 +1,6 @@
 """PyTorch's `torch.optim`, made of optax: one jitted call moves all parameters of all groups."""
 
-from dyngraph.optim import lr_scheduler as lr_scheduler
+from dyngraph.optim import lr_scheduler as lr_scheduler, swa_utils as swa_utils
 from dyngraph.optim.accumulated import (
     Adadelta as Adadelta,
     Adafactor as Adafactor,
@@ -45,4 +45,5 @@ __all__ = [
     "lr_scheduler",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
+    "swa_utils",
 ]

@@ -44,6 +44,15 @@ class Cohort:
         names = dict.fromkeys(name for state in states for name in state)
         self.own = {n: [state.get(n) for state in states] for n in names if n not in shared}
 
+    def split(self) -> list[Cohort]:
+        """A cohort for each parameter."""
+        parts = []
+        for p, state, version in zip(self.params, self.states, self.versions, strict=True):
+            part = Cohort(self.group, [p], [state], tuple(self.shared))
+            part.first, part.versions = self.first, [version]
+            parts.append(part)
+        return parts
+
     def grads(self) -> list[Tensor] | None:
         """The gradients as they are now; None if one is missing."""
         metas = [p._meta for p in self.params]

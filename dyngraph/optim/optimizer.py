@@ -58,6 +58,13 @@ class Optimizer:
     two groups, and TypeError for what is no tensor.
     """
 
+    _step_pre_hooks: HookList
+    _step_post_hooks: HookList
+    _state_dict_pre_hooks: HookList
+    _state_dict_post_hooks: HookList
+    _load_state_dict_pre_hooks: HookList
+    _load_state_dict_post_hooks: HookList
+    _opt_called: bool
     param_groups: list[Group]
     state: defaultdict[Any, Any]
     defaults: dict[str, Any]
@@ -206,11 +213,11 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(optimizer, args, kwargs)` before each step; it may return others."""
-        return self._step_pre_hooks.add(hook)  # type: ignore[attr-defined]
+        return self._step_pre_hooks.add(hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(optimizer, args, kwargs)` after each step."""
-        return self._step_post_hooks.add(hook)  # type: ignore[attr-defined]
+        return self._step_post_hooks.add(hook)
 
     # --- saving ----------------------------------------------------------------------------------
 
@@ -218,25 +225,25 @@ class Optimizer:
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Calls `hook(optimizer)` before `state_dict()`."""
-        return _add(self._state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
+        return _add(self._state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Calls `hook(optimizer, state_dict)` after `state_dict()`; it may return another."""
-        return _add(self._state_dict_post_hooks, hook, prepend)  # type: ignore[attr-defined]
+        return _add(self._state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Calls `hook(optimizer, state_dict)` before loading; it may return another."""
-        return _add(self._load_state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
+        return _add(self._load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Calls `hook(optimizer)` after loading."""
-        return _add(self._load_state_dict_post_hooks, hook, prepend)  # type: ignore[attr-defined]
+        return _add(self._load_state_dict_post_hooks, hook, prepend)
 
     def state_dict(self) -> dict[str, Any]:
         """State and options in PyTorch's layout, parameters by their place; it shares the tensors.
@@ -245,7 +252,7 @@ class Optimizer:
         >>> dg.optim.SGD([p], lr=0.1).state_dict()["param_groups"][0]["params"]
         [0]
         """
-        for hook in self._state_dict_pre_hooks.values():  # type: ignore[attr-defined]
+        for hook in self._state_dict_pre_hooks.values():
             hook(self)
         places: dict[int, int] = {}
         groups = []
@@ -262,7 +269,7 @@ class Optimizer:
             for key, value in self.state.items()
         }
         result = {"state": state, "param_groups": groups}
-        for hook in self._state_dict_post_hooks.values():  # type: ignore[attr-defined]
+        for hook in self._state_dict_post_hooks.values():
             result = hook(self, result) or result
         return result
 
@@ -273,7 +280,7 @@ class Optimizer:
         groups do not fit, and changes nothing then.
         """
         state_dict = state_dict.copy()
-        for hook in self._load_state_dict_pre_hooks.values():  # type: ignore[attr-defined]
+        for hook in self._load_state_dict_pre_hooks.values():
             state_dict = hook(self, state_dict) or state_dict
         saved_groups = deepcopy(state_dict["param_groups"])
         self._check_groups(saved_groups)
@@ -291,7 +298,7 @@ class Optimizer:
             if "param_names" in group:
                 new.setdefault("param_names", group["param_names"])
         self.__setstate__({"state": state, "param_groups": saved_groups})
-        for hook in self._load_state_dict_post_hooks.values():  # type: ignore[attr-defined]
+        for hook in self._load_state_dict_post_hooks.values():
             hook(self)
 
     def _check_groups(self, saved: list[Group]) -> None:
@@ -319,7 +326,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if type(self).step is not run:  # a subclass's step, which has run the hooks, calls this one
             return step(self, *args, **kwargs)
-        before = self._step_pre_hooks  # type: ignore[attr-defined]
+        before = self._step_pre_hooks
         if before or _pre_hooks_of_all:
             for hook in itertools.chain(_pre_hooks_of_all.values(), before.values()):
                 answer = hook(self, (self, *args), kwargs)
@@ -332,8 +339,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 (_, *args), kwargs = answer  # type: ignore[assignment]
         result = step(self, *args, **kwargs)
-        self._opt_called = True  # type: ignore[attr-defined]
-        after = self._step_post_hooks  # type: ignore[attr-defined]
+        self._opt_called = True
+        after = self._step_post_hooks
         if after or _post_hooks_of_all:
             for hook in itertools.chain(after.values(), _post_hooks_of_all.values()):
                 hook(self, (self, *args), kwargs)

@@ -24,6 +24,10 @@ from dyngraph.optim.update import Inputs, Lists, Rule, run, start, take
 from dyngraph.storage import Storage, write_all
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
+from dyngraph.values import put
+
+MOST_STRUCTURES = 8
+"""So many combinations of parameters with gradients are compiled for an optimizer."""
 
 
 class TransformedOptimizer(Optimizer):
@@ -55,10 +59,15 @@ class TransformedOptimizer(Optimizer):
     def _forget(self) -> None:
         """Forgets what is only remembered to save time."""
         self._found: Found | None = None
+        self._is_stale = False  # what was found is not so any more, but its versions are
+        self._structures: set[Any] = set()
         self._rules: list[Any] = []
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        for group in self.param_groups:  # an older state has not all options
+            for name, default in self.defaults.items():
+                group.setdefault(name, default)
         self._forget()
         self._share_numbers()
 
@@ -90,25 +99,27 @@ class TransformedOptimizer(Optimizer):
     def _update(self) -> None:
         found = self._found
         lists = [group["params"] for group in self.param_groups]
-        if found is None or not found.holds(lists, list(self.state.values())):
+        states = list(self.state.values())
+        if found is None or self._is_stale or not found.holds(lists, states):
             found = self._found = self._find()
         elif modes.get_flags() & modes.MAPPED:
             for p in itertools.chain.from_iterable(lists):
                 check_writable(p)
-        for cohorts in found.calls:
-            grads = [cohort.grads() for cohort in cohorts]
-            if None in grads:
-                self._found = None
-                return self._update()
-            if self._run(cohorts, grads, found.users):
-                self._found = None
-        return None
+        grads = [[cohort.grads() for cohort in cohorts] for cohorts in found.calls]
+        if any([None in some for some in grads]):  # one is gone since then
+            found = self._found = self._find()
+            grads = [[cohort.grads() for cohort in cohorts] for cohorts in found.calls]
+        changed = [
+            self._run(cohorts, some, found.users)
+            for cohorts, some in zip(found.calls, grads, strict=True)
+        ]
+        self._is_stale = any(changed)
 
     def _find(self) -> Found:
         """Looks at every parameter, and gives those that have none their state."""
         versions = versions_of(self._found)
         lists, idle, users = [], [], Counter[int]()
-        by_place: dict[Any, list[Cohort]] = defaultdict(list)
+        cohorts: list[tuple[Any, Cohort]] = []
         for i, group in enumerate(self.param_groups):
             lists.append(list(group["params"]))
             unique = dict.fromkeys(group["params"])
@@ -119,11 +130,29 @@ class TransformedOptimizer(Optimizer):
                 cohort = Cohort(i, params, states, self.shared_names)
                 cohort.first = first
                 cohort.versions = [versions.get(cell, NEVER) for cell in cohort.cells]
-                users.update(map(id, cohort.shared.values()))
-                by_place[place].append(cohort)
+                cohorts.append((place, cohort))
+        calls = self._calls(cohorts)
+        for cohort in itertools.chain.from_iterable(calls):
+            users.update(map(id, cohort.shared.values()))
         for state in filter(None, map(self.state.get, idle)):
             users.update(id(state[name]) for name in self.shared_names)
-        return Found(lists, list(self.state.values()), idle, list(by_place.values()), users)
+        return Found(lists, list(self.state.values()), idle, calls, users)
+
+    def _calls(self, cohorts: list[tuple[Any, Cohort]]) -> list[list[Cohort]]:
+        """The cohorts by what is moved by one call: all that are in one place.
+
+        Each structure compiles. Where the gradients that are there differ from step to step, as of
+        experts that few examples reach, every parameter gets a call of its own, which compiles once
+        for each shape.
+        """
+        structure = tuple([tuple(map(id, cohort.params)) for _, cohort in cohorts])
+        if structure not in self._structures and len(self._structures) >= MOST_STRUCTURES:
+            return [[part] for _, cohort in cohorts for part in cohort.split()]
+        self._structures.add(structure)
+        by_place: dict[Any, list[Cohort]] = defaultdict(list)
+        for place, cohort in cohorts:
+            by_place[place].append(cohort)
+        return list(by_place.values())
 
     def _members(self, group: Group, params: list[Tensor]) -> dict[tuple[Any, ...], list[Tensor]]:
         """Parameters by what a cohort has in common: where they are, whether this is their first
@@ -154,7 +183,8 @@ class TransformedOptimizer(Optimizer):
         own, shared = start(rule, [p._cell.array for p in params], inputs)
         together = {name: new_tensor(Storage(array)) for name, array in shared.items()}
         for i, p in enumerate(params):
-            parts = {name: new_tensor(Storage(a[i])) for name, a in own.items() if a[i] is not None}
+            arrays = {name: some[i] for name, some in own.items() if some[i] is not None}
+            parts = {name: new_tensor(Storage(_beside(a, p))) for name, a in arrays.items()}
             self.state[p].update(together | parts)
 
     def _rule(self, group: Group, *, first: bool) -> tuple[Rule, Any, list[Any]]:
@@ -258,6 +288,14 @@ def _take(tensors: list[Tensor | None]) -> list[Any]:
         return arrays
     rest = iter(arrays)
     return [None if tensor is None else next(rest) for tensor in tensors]
+
+
+def _beside(array: Any, param: Tensor) -> Any:
+    """An array of a parameter's state, spread over devices as the parameter is."""
+    like = param._cell.array
+    if isinstance(like, Tracer) or like.shape != array.shape:
+        return array
+    return array if len(like.sharding.device_set) == 1 else put(array, like.sharding)
 
 
 def _place(array: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from dyngraph import modes
 from dyngraph.optim.cohorts import NEVER, check_writable, has_grad
@@ -108,31 +109,35 @@ class Optax(Optimizer):
         numbers = {name: value for name, value in extra.items() if not callable(value)}
         moves, replaced, inputs, written = [], [], [], []
         for i, group in enumerate(self.param_groups):
-            params = [p for p in group["params"] if has_grad(p)]
-            if not params:
+            params, missing = group["params"], [not has_grad(p) for p in group["params"]]
+            if all(missing):
                 continue
-            for p in params:
-                check_writable(p)
-            missing = tuple([not has_grad(p) for p in group["params"]])
+            for p, is_missing in zip(params, missing, strict=True):
+                if not is_missing:
+                    check_writable(p)
             cells = [p._cell for p in params]
             made = [self._versions.get(c, NEVER) == c.version for c in cells]
             states = [tensor._cell for tensor in self.state[_key(i)].values()]
+            grads = [(p if m else p.grad)._cell.array for p, m in zip(params, missing, strict=True)]
             rate = group.get("lr")
-            moves.append(Move(self._transformations[i], _names(group), missing))
+            moves.append(Move(self._transformations[i], _names(group)))
             replaced.append((take(cells, made=made), take(states)))
             inputs.append(
                 Inputs(
-                    [p._meta.grad._cell.array for p in params],  # type: ignore[union-attr]
-                    [p._cell.array for p in group["params"] if not has_grad(p)],
+                    grads,
+                    np.array(missing) if any(missing) else None,
                     rate._cell.array if isinstance(rate, Tensor) else rate,
                 )
             )
-            written.append((params, cells, states))
+            written.append((params, missing, cells, states))
         results = run(tuple(moves), functions, replaced, inputs, numbers) if moves else []
         del replaced
-        for (params, cells, states), (moved, leaves) in zip(written, results, strict=True):
-            for p, array in zip(params, moved, strict=True):
-                p._write(array)
+        for (params, missing, cells, states), (moved, leaves) in zip(written, results, strict=True):
+            for p, is_missing, array in zip(params, missing, moved, strict=True):
+                if is_missing:
+                    p._cell.array = array  # the same numbers, where they are now
+                else:
+                    p._write(array)
             self._versions.update((c, NEVER if c.version is None else c.version) for c in cells)
             write_all(states, leaves)
 
@@ -145,28 +150,28 @@ class Optax(Optimizer):
 
 
 class Move(NamedTuple):
-    """What is compiled into the update of a group; `missing` says where there is no gradient."""
+    """What is compiled into the update of a group."""
 
     transformation: Any
     names: tuple[str, ...] | None
-    missing: tuple[bool, ...]
 
-    def merge(self, present: list[Any], absent: list[Any]) -> Any:
-        """The tree of all parameters from those with a gradient and the others."""
-        first, second = iter(present), iter(absent)
-        return _as_tree(self.names, [next(second if m else first) for m in self.missing])
+    def tree(self, leaves: Iterable[Any]) -> Any:
+        """What the transformation is given."""
+        return _as_tree(self.names, list(leaves))
 
-    def present(self, tree: Any) -> list[Any]:
-        """The parameters with a gradient."""
-        leaves = tree if self.names is None else [tree[name] for name in self.names]
-        return [leaf for leaf, m in zip(leaves, self.missing, strict=True) if not m]
+    def leaves(self, tree: Any) -> list[Any]:
+        """The leaves of such a tree in the order of the parameters."""
+        return tree if self.names is None else [tree[name] for name in self.names]
 
 
 class Inputs(NamedTuple):
-    """What the update of a group reads: gradients, parameters that have none, and the rate."""
+    """What the update of a group reads: gradients, where one is missing, and the rate.
+
+    missing: (n,), or None where all are there. A gradient that is missing may be any array.
+    """
 
     grads: list[Any]
-    still: list[Any]
+    missing: Any
     rate: Any
 
 
@@ -189,9 +194,11 @@ def run(
 def _move(
     move: Move, params: list[Any], leaves: list[Any], inputs: Inputs, extra: dict[str, Any]
 ) -> tuple[list[Any], list[Any]]:
-    optax, transformation = need_optax(), move.transformation
-    values = move.merge(params, inputs.still)
-    grads = move.merge(inputs.grads, [jnp.zeros_like(array) for array in inputs.still])
+    optax, transformation, missing = need_optax(), move.transformation, inputs.missing
+    values, given = move.tree(params), inputs.grads
+    if missing is not None:
+        given = [jnp.where(m, jnp.zeros_like(g), g) for m, g in zip(missing, given, strict=True)]
+    grads = move.tree(given)
     structure = jax.tree.structure(jax.eval_shape(transformation.init, values))
     state = before = jax.tree.unflatten(structure, leaves)
     if inputs.rate is not None:
@@ -200,17 +207,18 @@ def _move(
     if "value_fn" in extra:
         extra = {"grad": grads} | extra
     updates, state = transformation.update(grads, state, values, **extra)
-    if any(move.missing):
-        missing = _as_tree(move.names, list(move.missing))
+    moved = move.leaves(optax.apply_updates(values, updates))
+    if missing is not None:
+        moved = [jnp.where(m, p, n) for m, p, n in zip(missing, params, moved, strict=True)]
         is_still = optax.tree_utils.tree_map_params(
             transformation,
             lambda _, m: m,
             state,
-            missing,
+            move.tree(missing),
             transform_non_params=lambda value: jax.tree.map(lambda _: False, value),
         )
-        state = jax.tree.map(lambda m, old, new: old if m else new, is_still, before, state)
-    return move.present(optax.apply_updates(values, updates)), jax.tree.leaves(state)
+        state = jax.tree.map(jnp.where, is_still, before, state)
+    return moved, jax.tree.leaves(state)
 
 
 def _with_extra(tx: Any) -> Any:

@@ -74,6 +74,7 @@ SCHEDULES: dict[str, Callable[[Any, Any], Any]] = {
         [s.ConstantLR(opt, 0.1, 3), s.ExponentialLR(opt, 0.9)], opt
     ),
 }
+SWA = {"SWALR cos": (0.05, 6, "cos"), "SWALR linear": (0.05, 6, "linear"), "SWALR 0": (0.05, 0)}
 LOSSES = [3, 2, 2, 2, 2, 1.99999, 1, 1, 1, 1, 1, 1, 1, 1]
 
 
@@ -154,7 +155,10 @@ def rates(lib: Any, name: str, kind: str = "SGD") -> tuple[np.ndarray, Any]:
     options = {"momentum": 0.9} if kind == "SGD" else {}
     groups = [{"params": tensors[:1]}, {"params": tensors[1:], "lr": 0.3}]
     optimizer = getattr(lib.optim, kind)(groups, lr=0.1, **options)
-    scheduler = SCHEDULES[name](lib.optim.lr_scheduler, optimizer)
+    if name in SWA:
+        scheduler = lib.optim.swa_utils.SWALR(optimizer, *SWA[name])
+    else:
+        scheduler = SCHEDULES[name](lib.optim.lr_scheduler, optimizer)
     rows = []
     for epoch in range(EPOCHS):
         found = optimizer.param_groups
@@ -163,3 +167,19 @@ def rates(lib: Any, name: str, kind: str = "SGD") -> tuple[np.ndarray, Any]:
         optimizer.step()
         scheduler.step(*([LOSSES[epoch]] if name == "ReduceLROnPlateau" else []))
     return np.array(rows), scheduler
+
+
+def averages(lib: Any, kind: str) -> np.ndarray:
+    """The averages after each of four models that follow each other, (4, 3)."""
+    utils = lib.optim.swa_utils
+    functions = {"swa": utils.get_swa_multi_avg_fn(), "ema": utils.get_ema_multi_avg_fn(0.75)}
+    model = lib.nn.Linear(2, 1)
+    average = utils.AveragedModel(model, multi_avg_fn=functions[kind])
+    rows, draws = [], np.random.default_rng(0)
+    for _ in range(4):
+        with lib.no_grad():
+            model.weight.copy_(lib.tensor(draws.standard_normal((1, 2)).astype("float32")))
+            model.bias.copy_(lib.tensor(draws.standard_normal(1).astype("float32")))
+        average.update_parameters(model)
+        rows.append(flat(list(average.module.parameters())))
+    return np.stack(rows)

@@ -23,10 +23,12 @@ def record() -> dict[str, Any]:
             figures[f"{name}: {key}"] = value
     for name in cases.LINE_SEARCHES:
         figures[name], _ = cases.line_search(torch, name)
-    for name in cases.SCHEDULES:
+    for name in (*cases.SCHEDULES, *cases.SWA):
         figures[name], _ = cases.rates(torch, name)
     for name in ("OneCycleLR", "CyclicLR"):
         figures[f"{name} of Adam"], _ = cases.rates(torch, name, "Adam")
+    for kind in ("swa", "ema"):
+        figures[f"averages {kind}"] = cases.averages(torch, kind)
     return figures
 
 

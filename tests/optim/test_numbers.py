@@ -51,10 +51,24 @@ def test_lbfgs_evaluates_where_pytorch_does(name: str, x64: None) -> None:
     np.testing.assert_allclose(found, FIGURES[name], rtol=1e-7, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", cases.SCHEDULES)
+@pytest.mark.parametrize("name", [*cases.SCHEDULES, *cases.SWA])
 def test_rates_of_all_epochs_are_pytorchs(name: str) -> None:
     found, _ = cases.rates(dg, name)
     np.testing.assert_array_equal(found, FIGURES[name])
+
+
+@pytest.mark.parametrize("kind", ["swa", "ema"])
+def test_averaged_models_are_pytorchs(kind: str) -> None:
+    np.testing.assert_allclose(cases.averages(dg, kind), FIGURES[f"averages {kind}"], rtol=1e-5)
+
+
+def test_running_statistics_are_computed_anew_as_means_of_batches() -> None:
+    norm = dg.nn.BatchNorm1d(2)
+    model = dg.nn.Sequential(norm).eval()
+    batches = [dg.tensor([[1.0, 2.0], [3.0, 2.0]]), (dg.tensor([[4.0, 0.0], [8.0, 0.0]]), "rest")]
+    dg.optim.swa_utils.update_bn(batches, model)
+    assert norm.running_mean is not None and norm.running_mean.tolist() == [4.0, 1.0]
+    assert norm.momentum == 0.1 and not model.training
 
 
 @pytest.mark.parametrize("name", ["OneCycleLR", "CyclicLR"])

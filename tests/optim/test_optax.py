@@ -1,7 +1,9 @@
 """`Optax` moves parameters as the transformation alone does, and saves its state."""
 
+import ast
 import copy
 import sys
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -149,6 +151,18 @@ def test_without_optax_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "optax", None)
     with pytest.raises(ImportError, match=r"pip install 'dyngraph\[optim\]'"):
         dg.optim.SGD(tensors(), lr=0.1)
+
+
+OPTIONAL = {"optax", "safetensors"}
+
+
+def test_no_file_imports_an_optional_package_outside_a_function() -> None:
+    package = Path(dg.__file__).parent
+    for path in [*package.glob("optim/**/*.py"), package / "saving.py"]:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [getattr(node, "module", None), *(alias.name for alias in node.names)]
+                assert OPTIONAL.isdisjoint(names), path
 
 
 def test_schedule_of_optax_sets_the_rates_of_an_epoch() -> None:

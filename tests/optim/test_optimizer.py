@@ -123,6 +123,26 @@ def test_parameter_that_joins_later_takes_the_steps_it_would_have_taken_alone() 
     assert q.tolist() == alone.tolist()
 
 
+def test_gradients_that_come_and_go_move_each_parameter_as_alone_and_stop_compiling() -> None:
+    starts = [1.0, 2.0, 3.0, 4.0, 5.0]
+    params, alone = [[leaf(v) for v in starts] for _ in range(2)]
+    optimizer = dg.optim.Adam(params, lr=0.1)
+    others = [dg.optim.Adam([p], lr=0.1) for p in alone]
+    draws = np.random.default_rng(0)
+    compiled: list[str] = []
+    for step in range(16):
+        present = draws.random(len(params)) < 0.5
+        for p, q, is_there in zip(params, alone, present, strict=True):
+            p.grad = q.grad = dg.tensor([float(step)]) if is_there else None
+        for other in others:
+            other.step()
+        with count_compilations() as found:
+            optimizer.step()
+        compiled += found if step >= 14 else []
+    np.testing.assert_allclose([p.item() for p in params], [q.item() for q in alone], rtol=1e-6)
+    assert compiled == []
+
+
 def test_step_raises_the_version_once_so_that_a_saved_parameter_is_missed() -> None:
     p = with_grad(1.0, 2.0)
     loss = (p * p).sum()
@@ -184,6 +204,31 @@ def test_parameters_on_two_devices_are_moved_each_on_its_own() -> None:
     np.testing.assert_allclose(first.tolist(), [0.0, 0.0], atol=1e-6)
     assert second.tolist() == first.tolist()
     assert [str(p.device) for p in (first, second)] == ["cpu:1", "cpu:2"]
+
+
+def test_state_of_a_parameter_on_several_devices_is_spread_as_it_is() -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), "x")
+    place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    p = dg.from_jax_array(jax.device_put(np.ones(4, np.float32), place), requires_grad=True)
+    optimizer = dg.optim.Adam([p], lr=0.5)
+    for _ in range(2):
+        p.grad = dg.from_jax_array(jax.device_put(np.ones(4, np.float32), place))
+        optimizer.step()
+    assert p.detach().jax().sharding == place
+    assert optimizer.state[p]["exp_avg"].jax().sharding == place
+    np.testing.assert_allclose(p.tolist(), [0.0] * 4, atol=1e-6)
+
+
+def test_gradient_that_is_gone_is_noticed_before_anything_moves() -> None:
+    params = [dg.ones(1, device=f"cpu:{i}").requires_grad_() for i in (1, 2)]
+    optimizer = dg.optim.SGD(params, lr=0.5)
+    for p in params:
+        p.grad = dg.ones(1, device=p.device)
+    optimizer.step()
+    optimizer.step()
+    params[1].grad = None
+    optimizer.step()
+    assert [p.tolist() for p in params] == [[-0.5], [0.0]]
 
 
 # --- one call, and what it overwrites ------------------------------------------------------------
@@ -417,6 +462,15 @@ def test_state_dict_of_pytorch_loads() -> None:
     optimizer.step()
     other.step()
     assert q.tolist() == p.tolist()
+
+
+def test_options_that_an_older_state_has_not_are_the_defaults() -> None:
+    optimizer = dg.optim.AdamW([with_grad(1.0)])
+    saved = optimizer.state_dict()
+    del saved["param_groups"][0]["decoupled_weight_decay"]
+    optimizer.load_state_dict(saved)
+    assert optimizer.param_groups[0]["decoupled_weight_decay"] is True
+    optimizer.step()
 
 
 def test_parameters_loaded_with_one_count_of_steps_are_moved_together() -> None:
