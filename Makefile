@@ -15,7 +15,7 @@ JAX_CACHE := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.cache/jax" \
     JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test smoke lint types format generated bench notebooks dev clean
+.PHONY: help demo test smoke lint types format generated bench notebooks docs dev clean
 
 help:  ## this list
 	@echo "make COMMAND, where COMMAND is one of"
@@ -51,9 +51,10 @@ format: $(VENV)/installed-dev  ## format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix .
 
 generated: $(VENV)/installed-test  ## write what is written from the operators, after one was added
-	$(call say,writing dyngraph/__init__.py and methods.pyi and docs/operators.md)
+	$(call say,writing dyngraph/__init__.py and methods.pyi, docs/operators.md and names.md)
 	@$(BIN)/python -c "from dyngraph.generated import write; write()"
 	@$(BIN)/python docs/operators.py
+	@$(BIN)/python docs/names.py
 
 bench: $(VENV)/installed-bench  ## print the table of benchmarks
 	$(call say,running python -m bench)
@@ -62,6 +63,10 @@ bench: $(VENV)/installed-bench  ## print the table of benchmarks
 notebooks: $(VENV)/installed-notebooks  ## execute the notebooks and keep what they put out
 	$(call say,executing the notebooks)
 	@$(BIN)/python notebooks/execute.py $(ARGS)
+
+docs: $(VENV)/installed-docs  ## build the documentation's site
+	$(call say,building the site into .cache/site)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 dev: $(VENV)/installed-dev  ## install everything for work on the package, and the commit hook
 	$(call say,installing the commit hook)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -287,7 +288,14 @@ def main() -> None:
     print(f", jax_cpu_enable_async_dispatch {options.async_dispatch}", end="")
     print(f", torch {torch.__version__}" if torch is not None else ", no torch installed")
     print("ratio: time over that of the section's first row, in the same round; median of rounds")
-    written: dict[str, Any] = {}
+    written: dict[str, Any] = {
+        "about": {
+            "device": jax.devices()[0].device_kind,
+            "jax": jax.__version__,
+            "torch": "none" if torch is None else torch.__version__,
+            "options": " ".join(sys.argv[1:]),
+        }
+    }
     for title, (make, rounds) in SECTIONS.items():
         if options.only in title:
             figures = compare(make(), rounds=max(3, int(rounds * options.rounds)))

@@ -42,7 +42,7 @@ def doctor(arguments: list[str]) -> int:
 
 def demo(arguments: list[str]) -> int:
     """The demonstration."""
-    importlib.import_module("dyngraph.demo").main(arguments)
+    importlib.import_module("dyngraph.demo.__main__").main(arguments)
     return 0
 
 

@@ -33,7 +33,7 @@ class Pure:
     """Inside, writes and gradients are noted, and the default generator draws from `words`.
 
     `words` are those of a PRNG key; None where the function was given none. `apply_function(cls,
-    args, kwargs)` runs a Function of which nothing is recorded.
+    args, kwargs)` runs a Function.
     """
 
     def __init__(self, name: str, apply_function: Callable[..., Any], words: Any = None) -> None:
@@ -62,9 +62,7 @@ class Pure:
             self.cells[id(cell)] = _Cell(cell)
         old = cell.array
         same = old.shape == array.shape and old.dtype == array.dtype
-        if modes.is_recording() or not same or not jnp.issubdtype(old.dtype, jnp.inexact):
-            return array
-        return _like_before(array, old)
+        return array if modes.is_recording() or not same else unseen(array, old)
 
     def note_grad(self, tensor: Any) -> None:
         """Notes that the `.grad` of a tensor is about to be set."""
@@ -84,7 +82,7 @@ class Pure:
 
     def check_outside(self) -> None:
         """Raises RuntimeError where a tensor from outside was written to; called at the end."""
-        entries = (*self.cells.values(), *self.grads.values())
+        entries = (*self.grads.values(), *self.cells.values())
         if any(entry.is_alive() for entry in entries):
             gc.collect()  # what only a cycle keeps is not outside
         for entry in entries:
@@ -150,6 +148,11 @@ class _Grad:
         tensor = self.tensor()
         if tensor is not None:
             tensor.need_meta().grad = self.grad
+
+
+def unseen(array: Any, old: Any) -> Any:
+    """`array`, written over `old` where autograd does not see it: the derivative stays `old`'s."""
+    return _like_before(array, old) if jnp.issubdtype(old.dtype, jnp.inexact) else array
 
 
 @jax.custom_jvp

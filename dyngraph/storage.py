@@ -166,9 +166,9 @@ class Place(Storage):
 
 def write_all(cells: Iterable[Storage], arrays: Iterable[jax.Array]) -> None:
     """Replaces the array of each cell, none of a view, as one in-place operation."""
-    place = caller(2)
+    place, noted = caller(2), current_pure() is not None
     for cell, array in zip(cells, arrays, strict=True):
-        if cell.views is None and cell.version is not None:
+        if cell.views is None and cell.version is not None and not noted:
             cell.array = array
             cell.version += 1
             cell.written_at = place

@@ -19,7 +19,7 @@ from dyngraph import modes
 from dyngraph.dispatch import define_dispatcher, plain
 from dyngraph.errors import InPlaceError
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
-from dyngraph.pure import current_pure, is_outside, stop
+from dyngraph.pure import current_pure, is_outside, stop, unseen
 from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, share_tangent, tangents_of
 from dyngraph.tensor import Tensor, new_tensor
@@ -87,6 +87,8 @@ class View:
                 array = kernel.forward(self.root.array, value, *places)
             except RuntimeError as error:
                 raise plain(error) from None
+        if any([kernel is _stopped for kernel, _ in self.path]):
+            array = unseen(array, self.root.array)
         self.root.write(array, self.family)
 
     def update(self, tensor: Tensor) -> None:

@@ -100,7 +100,7 @@ def test_command_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]
 def test_options_go_on_to_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
     stand_in = type("", (), {"main": staticmethod(seen.append)})
-    monkeypatch.setitem(sys.modules, "dyngraph.demo", stand_in)
+    monkeypatch.setitem(sys.modules, "dyngraph.demo.__main__", stand_in)
     assert command_line.main(["demo", "--steps", "3"]) == 0
     assert seen == [["--steps", "3"]]
 

@@ -139,8 +139,7 @@ class Function(metaclass=FunctionMeta):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Runs forward, and records a node for what it returns."""
         pure = current_pure()
-        needs = any(isinstance(a, Tensor) and a.requires_grad for a in args)
-        if pure is not None and not (needs and modes.is_recording()):
+        if pure is not None:
             return pure.apply_function(cls, args, kwargs)
         return cls._apply(*args, **kwargs)
 

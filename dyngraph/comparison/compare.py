@@ -218,7 +218,7 @@ def _place(error: BaseException) -> str:
     """The user's line from which an error came."""
     frames = traceback.extract_tb(error.__traceback__)
     for frame in reversed(frames):
-        if not frame.filename.startswith((OURS, *OUTSIDE)) and os.sep in frame.filename:
+        if not frame.filename.startswith((OURS, *OUTSIDE, "<dispatcher", "<frozen")):
             line = (frame.line or linecache.getline(frame.filename, frame.lineno or 0)).strip()
             where = f"{os.path.basename(frame.filename)}:{frame.lineno}"
             return f"{where}: `{line}`" if line else where

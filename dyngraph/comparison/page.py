@@ -58,7 +58,8 @@ def html(comparison: Comparison) -> str:
     )
     return (
         f'{STYLE}<div class="dg-compare"><div>{_safe(comparison.heading())}</div>'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+        f'<table class="figures"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table>"
         f"<ul>{notes}</ul>{''.join(map(_listing, comparison.listings))}</div>"
     )
 

@@ -13,6 +13,7 @@ from dyngraph.comparison.agreement import Agreement
 from dyngraph.comparison.listing import Listing
 from dyngraph.comparison.rounds import Spread, spread
 from dyngraph.comparison.sizes import Sizes
+from dyngraph.viz.lettering import in_bytes, in_seconds
 
 
 class Row:
@@ -126,9 +127,10 @@ class Comparison:
 
     def heading(self) -> str:
         """What was compared, on what."""
-        rounds = max(len(row.times) for row in self.rows)
+        count = max(len(row.times) for row in self.rows)
+        rounds = "1 round" if count == 1 else f"{count} rounds"
         return (
-            f"{self.function}: value and gradients, {rounds} rounds in turns; ratio: to "
+            f"{self.function}: value and gradients, {rounds} in turns; ratio: to "
             f"{self.baseline.name}, in the same round. JAX differentiates {self.jax_form}. "
             f"{self.environment['device']}, jax {self.environment['jax']}"
         )
@@ -237,20 +239,3 @@ def _memory(sizes: Sizes) -> str:
     if sizes.temp_bytes is not None:
         parts.append(f"temp {in_bytes(sizes.temp_bytes)}")
     return ", ".join(parts)
-
-
-def in_seconds(seconds: float) -> str:
-    """A time with its unit."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
-
-
-def in_bytes(count: float) -> str:
-    """A number of bytes with its unit."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} GB"

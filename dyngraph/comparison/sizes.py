@@ -13,10 +13,9 @@ from dyngraph.compiled.program import Program
 from dyngraph.compiled.recording import RecordedValues
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge, Node
-from dyngraph.graph.packing import Packed
-from dyngraph.tensor import Tensor
 from dyngraph.tracing import jaxpr_as_fun
 from dyngraph.values import ARRAYS, TENSORS
+from dyngraph.viz.contents import contents
 
 INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = ", re.MULTILINE)
 MOST_CALLS = 400
@@ -43,24 +42,9 @@ class Sizes(NamedTuple):
     output_bytes: int | None = None
 
 
-def nodes_below(root: Node | None) -> list[Node]:
-    """Every node of a graph once."""
-    found: dict[Node, None] = {}
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        if node is not None and node not in found:
-            found[node] = None
-            pending += [following for following, _ in node.edges]
-    return list(found)
-
-
 def saved_bytes(nodes: Iterable[Node]) -> int:
     """The bytes of all buffers that nodes saved, each once; what hooks packed counts as it is."""
-    values = [v for node in nodes for v in getattr(node, "saved", None) or ()]
-    values = [v.value if type(v) is Packed else v for v in values]
-    leaves = [v._cell.array if isinstance(v, Tensor) else v for v in jax.tree.leaves(values)]
-    return distinct_bytes(leaves)
+    return distinct_bytes(a for node in nodes for kept in contents(node) for a in kept.arrays)
 
 
 def distinct_bytes(leaves: Iterable[Any]) -> int:

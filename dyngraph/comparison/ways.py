@@ -20,7 +20,6 @@ from dyngraph.comparison.sizes import (
     compile_program,
     compiled_sizes,
     distinct_bytes,
-    nodes_below,
     programs_of,
     saved_bytes,
 )
@@ -29,6 +28,7 @@ from dyngraph.compiled.toggle import compiled_autograd
 from dyngraph.configuration import config
 from dyngraph.graph import engine
 from dyngraph.tensor import Tensor
+from dyngraph.viz.outline import visits
 
 
 class Subject(NamedTuple):
@@ -112,7 +112,7 @@ class DefineByRun(Way):
     def sizes(self) -> Sizes:
         with modes.enable_grad():
             loss, _ = self.subject.loss(self.wanted, self.others)
-            nodes = nodes_below(loss.grad_fn)
+            nodes = visits([(loss.grad_fn, 0)])
         return Sizes(nodes=len(nodes), saved_bytes=saved_bytes(nodes))
 
 
@@ -144,7 +144,7 @@ class CompiledBackward(Way):
         self.programs = programs = programs_of(run)
         with modes.enable_grad():
             loss, _ = self.subject.loss(self.wanted, self.others)
-            nodes = nodes_below(loss.grad_fn)
+            nodes = visits([(loss.grad_fn, 0)])
         calls = sum(map(len, programs))
         found: dict[str, Any] = {}
         if len(programs) == 1 and calls <= MOST_CALLS:

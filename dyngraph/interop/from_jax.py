@@ -227,7 +227,9 @@ class _Whole:
         if type(other) is not _Whole:
             return False
         mine, its = self.value, other.value
-        return type(mine) is type(its) and mine == its and repr(mine) == repr(its)
+        if type(mine) is not type(its) or mine != its:
+            return False
+        return not isinstance(mine, float) or repr(mine) == repr(its)  # 0.0 is not -0.0
 
     def __hash__(self) -> int:
         return hash(self.value)

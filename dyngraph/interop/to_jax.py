@@ -161,8 +161,11 @@ def apply_function(cls: type[Function], args: Sequence[Any], kwargs: Mapping[str
     """What `cls.apply` returns in a pure function: JAX has its backward as derivative.
 
     Backward runs forward once more, which one compiled program does once. Where an argument
-    requires grad inside, the Function is recorded instead, and JAX differentiates its forward.
+    requires grad inside, the Function is recorded too, and its outputs get JAX's values.
     """
+    recorded = None
+    if modes.is_recording() and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        recorded = cls._apply(*args, **kwargs)
     places = [
         i
         for i, a in enumerate(args)
@@ -215,6 +218,11 @@ def apply_function(cls: type[Function], args: Sequence[Any], kwargs: Mapping[str
 
     call.defvjp(forward, backward)
     arrays = call(*[args[i]._cell.array for i in places])
+    if recorded is not None:
+        outputs = [t for t in jax.tree.leaves(recorded) if isinstance(t, Tensor)]
+        for tensor, array in zip(outputs, arrays, strict=True):
+            tensor._cell.array = array
+        return recorded
     tree, rest = shape
     given = iter(arrays)
     return jax.tree.unflatten(tree, [as_input(next(given)) if r is None else r for r in rest])

@@ -13,7 +13,6 @@ from dyngraph.nn.modules.activation import (
     Hardtanh as Hardtanh,
     LeakyReLU as LeakyReLU,
     LogSigmoid as LogSigmoid,
-    LogSoftmax as LogSoftmax,
     Mish as Mish,
     PReLU as PReLU,
     ReLU as ReLU,
@@ -21,9 +20,6 @@ from dyngraph.nn.modules.activation import (
     RReLU as RReLU,
     Sigmoid as Sigmoid,
     SiLU as SiLU,
-    Softmax as Softmax,
-    Softmax2d as Softmax2d,
-    Softmin as Softmin,
     Softplus as Softplus,
     Softshrink as Softshrink,
     Softsign as Softsign,
@@ -33,6 +29,14 @@ from dyngraph.nn.modules.activation import (
 )
 from dyngraph.nn.modules.adaptive import (
     AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss,
+)
+from dyngraph.nn.modules.adaptive_pooling import (
+    AdaptiveAvgPool1d as AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d as AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d as AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d as AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d as AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d as AdaptiveMaxPool3d,
 )
 from dyngraph.nn.modules.attention import (
     MultiheadAttention as MultiheadAttention,
@@ -134,12 +138,6 @@ from dyngraph.nn.modules.parameter_container import (
     ParameterList as ParameterList,
 )
 from dyngraph.nn.modules.pooling import (
-    AdaptiveAvgPool1d as AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d as AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d as AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d as AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d as AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d as AdaptiveMaxPool3d,
     AvgPool1d as AvgPool1d,
     AvgPool2d as AvgPool2d,
     AvgPool3d as AvgPool3d,
@@ -178,6 +176,12 @@ from dyngraph.nn.modules.rnn_cells import (
     LSTMCell as LSTMCell,
     RNNCell as RNNCell,
     RNNCellBase as RNNCellBase,
+)
+from dyngraph.nn.modules.softmax import (
+    LogSoftmax as LogSoftmax,
+    Softmax as Softmax,
+    Softmax2d as Softmax2d,
+    Softmin as Softmin,
 )
 from dyngraph.nn.modules.sparse import (
     Embedding as Embedding,

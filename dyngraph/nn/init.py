@@ -6,8 +6,11 @@ generators. The formulas by fan are those of Glorot and Bengio (2010) and He et 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -68,6 +71,19 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     )
 
 
+_are_skipped: ContextVar[bool] = ContextVar("dyngraph_init_skipped", default=False)
+
+
+@contextlib.contextmanager
+def skipped() -> Iterator[None]:
+    """Inside, `uniform_`, `normal_`, `constant_` and what is made of them write nothing."""
+    token = _are_skipped.set(True)
+    try:
+        yield
+    finally:
+        _are_skipped.reset(token)
+
+
 # --- one distribution -------------------------------------------------------------------------
 
 
@@ -79,6 +95,8 @@ def uniform_(
     >>> float(dg.nn.init.uniform_(dg.empty(3), 5, 5).sum())
     15.0
     """
+    if _are_skipped.get():
+        return tensor
     with modes.no_grad():
         return _uniform(tensor, a, b, generator=generator)
 
@@ -91,6 +109,8 @@ def normal_(
     >>> float(dg.nn.init.normal_(dg.empty(3), 5, 0).sum())
     15.0
     """
+    if _are_skipped.get():
+        return tensor
     with modes.no_grad():
         return _normal(tensor, mean, std, generator=generator)
 
@@ -133,6 +153,8 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     >>> dg.nn.init.constant_(dg.empty(3), 0.5)
     tensor([0.5000, 0.5000, 0.5000])
     """
+    if _are_skipped.get():
+        return tensor
     with modes.no_grad():
         return fill_(tensor, val)
 

@@ -109,7 +109,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             f"{type(ext_tensor).__name__}. Pass the array itself rather than a capsule of it."
         )
     place = None if device is None else devices.as_jax_device(device)
-    return wrap(jax.dlpack.from_dlpack(ext_tensor, device=place, copy=copy))
+    array = jax.dlpack.from_dlpack(ext_tensor, device=place, copy=copy)
+    return wrap(jax.numpy.array(array) if copy else array)  # JAX may not have copied
 
 
 def to_dlpack(tensor: Tensor) -> Any:

@@ -5,12 +5,14 @@ Each writes draws of its distribution, of a Generator's next ones, to every elem
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from dyngraph import dtypes
 from dyngraph.ops.factory_arguments import place_of
@@ -18,6 +20,7 @@ from dyngraph.ops.random import next_draw
 from dyngraph.random import Generator
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, new_tensor
+from dyngraph.tracing import Tracer
 from dyngraph.writing import assign
 
 
@@ -28,6 +31,43 @@ def draw_into(
     array = input._cell.array
     draw = next_draw(sampler, generator, place_of(input.device), array.shape, array.dtype)
     return assign(input, new_tensor(Storage(draw(*inputs))), name)
+
+
+def _fill_each(
+    name: str, input: Tensor, generator: Generator | None, sampler: Callable[..., Any], *inputs: Any
+) -> Tensor:
+    """`draw_into` of a sampler whose draws are each made by themselves.
+
+    A kernel that draws takes a second to compile. So one serves all shapes of some size: it draws a
+    row of at least so many, whose first are those that the shape by itself would get.
+    """
+    array = input._cell.array
+    place, size = place_of(input.device), array.size
+    draw = next_draw(sampler, generator, place, (_size_class(size),), array.dtype)
+    row = draw(*inputs)
+    if isinstance(row, Tracer):
+        drawn = row[:size].reshape(array.shape)
+    elif input.is_cpu:
+        cut = np.asarray(row)[:size].reshape(array.shape)
+        drawn = jax.device_put(cut, place, may_alias=False)
+    else:
+        drawn = _cut(row, array.shape)
+    return assign(input, new_tensor(Storage(drawn)), name)
+
+
+def _size_class(size: int) -> int:
+    """The next of 1024, 4096, 16384 and 65536; for larger sizes the next eighth of a power of
+    two."""
+    bits = max(size - 1, 1).bit_length()
+    if bits <= 16:
+        return 1 << max(bits + bits % 2, 10)
+    step = 1 << (bits - 4)
+    return -(-size // step) * step
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _cut(row: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    return row[: math.prod(shape)].reshape(shape)
 
 
 def _need_floats(name: str, input: Tensor) -> None:
@@ -56,7 +96,7 @@ def uniform_(
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}"
         )
-    return draw_into("uniform_", input, generator, _uniform, from_, to)
+    return _fill_each("uniform_", input, generator, _uniform, from_, to)
 
 
 def _normal(key: Any, mean: Any, std: Any, shape: Any, dtype: Any) -> Any:
@@ -74,7 +114,7 @@ def normal_(
     _need_floats("normal_", input)
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-    return draw_into("normal_", input, generator, _normal, mean, std)
+    return _fill_each("normal_", input, generator, _normal, mean, std)
 
 
 def _log_normal(key: Any, mean: Any, std: Any, shape: Any, dtype: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 
 from dyngraph.tensor import LEAF, Tensor
-from dyngraph.utils import checkpoint as checkpoint
+from dyngraph.utils import checkpoint as checkpoint, data as data
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
@@ -45,4 +45,4 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
             tensor._retain()
 
 
-__all__ = ["checkpoint", "swap_tensors"]
+__all__ = ["checkpoint", "data", "swap_tensors"]

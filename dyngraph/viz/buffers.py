@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import jax
 
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.node import GradientEdge, Node
 from dyngraph.tensor import Tensor
+from dyngraph.tracing import Tracer
 from dyngraph.viz.charts import BLUE, GREY, Bar, bars
 from dyngraph.viz.contents import RECOMPUTED, contents
 from dyngraph.viz.lettering import described, in_bytes
@@ -16,6 +20,8 @@ from dyngraph.viz.outline import visits
 from dyngraph.viz.picture import roots_of
 from dyngraph.viz.table import Table
 
+MOST_LISTED = 2
+"""How many keepers and holders of a buffer a table names."""
 MOST_BARS = 30
 """How many buffers a chart shows, the largest."""
 
@@ -59,7 +65,7 @@ class SavedReport:
     def table(self) -> Table:
         """A row for each buffer."""
         rows = [
-            (b.value, in_bytes(b.nbytes), ", ".join(b.keepers), ", ".join(b.holders), b.device)
+            (b.value, in_bytes(b.nbytes), _listed(b.keepers), _listed(b.holders), b.device)
             for b in self.buffers
         ]
         return Table(("buffer", "size", "kept by", "also held by", "device"), rows, self._note())
@@ -172,12 +178,19 @@ def saved(of: Tensor | Node | GradientEdge | list[Any], names: Given = None) -> 
     return SavedReport(buffers, recomputed, keeping)
 
 
+def _listed(texts: Sequence[str]) -> str:
+    """The first texts of several."""
+    more = f" and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else ""
+    return ", ".join(texts[:MOST_LISTED]) + more
+
+
 def device_of(array: Any) -> str:
-    """Where an array lies; numpy's is in the host's memory."""
-    devices = getattr(array, "devices", None)
-    if devices is None:
+    """Where an array lies; numpy's is in the host's memory, a tracer is nowhere yet."""
+    if isinstance(array, Tracer):
+        return "nowhere yet"
+    if not isinstance(array, jax.Array):
         return "host"
-    found = sorted(devices(), key=lambda device: device.id)
+    found = sorted(array.devices(), key=lambda device: device.id)
     first = found[0]
     name = first.platform if first.platform == "cpu" and first.id == 0 else f"{first}"
     return name if len(found) == 1 else f"{name} and {len(found) - 1} more"

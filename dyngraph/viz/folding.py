@@ -2,7 +2,8 @@
 
 # Note [Folding keeps the order]
 Boxes are folded only with their neighbours in the order of a backward. An edge leads from an
-earlier place to a later one, so between folded boxes it does too: they form no cycle.
+earlier place to a later one, so between folded boxes it does too: they form no cycle. Only leaves,
+from which no edge leads on, may be moved.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import NamedTuple
 
 from dyngraph.compiled.pieces import boundaries
 from dyngraph.viz.lettering import shortened
-from dyngraph.viz.outline import DONE, FOLDED, NOW, Arrow, Box, Outline
+from dyngraph.viz.outline import ACCUMULATE, DONE, FOLDED, LEAF, NOW, Arrow, Box, Outline
+from dyngraph.viz.scopes import Scope
 
 SHORTEST = 8
 """Bodies that repeat are put together until they have more than half as many nodes."""
@@ -23,12 +25,11 @@ MOST_TITLES = 4
 
 
 class Group(NamedTuple):
-    """Boxes `start` to `end` of an outline: a body that comes `times` times, or what a scope of the
+    """Boxes of an outline, by number: a body that comes `times` times, or what a scope of the
     program made, which has a name."""
 
-    start: int
-    end: int
-    times: int
+    members: tuple[int, ...]
+    times: int = 1
     name: str = ""
 
 
@@ -44,29 +45,51 @@ def fold(whole: Outline, limit: int) -> Outline:
     boxes = []
     place_of: dict[int, int] = {}
     for place, group in enumerate(groups):
-        place_of.update(dict.fromkeys(range(group.start, group.end), place))
-        one = group.end - group.start == 1
-        boxes.append(whole.boxes[group.start] if one else _folded(whole, group))
+        place_of.update(dict.fromkeys(group.members, place))
+        one = len(group.members) == 1
+        boxes.append(whole.boxes[group.members[0]] if one else _folded(whole, group))
     return Outline(boxes, _arrows(whole.arrows, place_of, boxes), whole.nodes)
 
 
 def _by_scope(whole: Outline, limit: int) -> list[Group]:
     """What a scope of the program made as one group: scopes as small as it can be done with, or
-    the outermost; nothing where there are no scopes."""
+    the outermost; nothing where there are no scopes.
+
+    A leaf's nodes go to the scope that all its uses are in, or stay by themselves, at the end.
+    """
     deepest = max([len(box.scopes) for box in whole.boxes])
     groups: list[Group] = []
     for depth in range(deepest, 0, -1):
-        groups = []
-        place = 0
-        for found, run in itertools.groupby(whole.boxes, key=lambda box: box.scopes[:depth][-1:]):
-            count = len(list(run))
-            if found:
-                groups.append(Group(place, place + count, 1, found[0].name))
-            else:
-                groups += [Group(i, i + 1, 1) for i in range(place, place + count)]
-            place += count
+        groups = _at_depth(whole, depth)
         if len(groups) <= limit:
             break
+    return groups
+
+
+def _at_depth(whole: Outline, depth: int) -> list[Group]:
+    groups: list[Group] = []
+    place_of: dict[Scope, int] = {}
+    ends: list[int] = []
+    before: Scope | None = None
+    for i, box in enumerate(whole.boxes):
+        scope = box.scopes[min(depth, len(box.scopes)) - 1] if box.scopes else None
+        if box.kind in (ACCUMULATE, LEAF):
+            ends.append(i)
+        elif scope is not None and scope is before:
+            last = groups[-1]
+            groups[-1] = last._replace(members=(*last.members, i))
+        else:
+            groups.append(Group((i,), 1, "" if scope is None else scope.name))
+            if scope is not None:
+                place_of[scope] = len(groups) - 1
+            before = scope
+    for i in ends:
+        scopes = whole.boxes[i].scopes[:depth]
+        place = place_of.get(scopes[-1]) if scopes else None
+        if place is None:
+            groups.append(Group((i,)))
+        else:
+            groups[place] = groups[place]._replace(members=(*groups[place].members, i))
     return groups
 
 
@@ -80,11 +103,11 @@ def _groups(whole: Outline) -> list[Group]:
     groups: list[Group] = []
     for _, run in itertools.groupby(pieces, key=lambda piece: tuple(tokens[slice(*piece)])):
         same = list(run)
-        start, end = same[0][0], same[-1][1]
+        members = range(same[0][0], same[-1][1])
         if len(same) > 1:
-            groups.append(Group(start, end, len(same)))
+            groups.append(Group(tuple(members), len(same)))
         else:
-            groups += [Group(i, i + 1, 1) for i in range(start, end)]
+            groups += [Group((i,)) for i in members]
     return groups
 
 
@@ -92,11 +115,14 @@ def _merged(groups: list[Group], limit: int) -> list[Group]:
     """Neighbours put together, as many as it takes."""
     size = -(-len(groups) // limit)
     parts = [groups[i : i + size] for i in range(0, len(groups), size)]
-    return [part[0] if len(part) == 1 else Group(part[0].start, part[-1].end, 1) for part in parts]
+    return [
+        part[0] if len(part) == 1 else Group(tuple([i for group in part for i in group.members]))
+        for part in parts
+    ]
 
 
 def _folded(whole: Outline, group: Group) -> Box:
-    inside = whole.boxes[group.start : group.end]
+    inside = [whole.boxes[i] for i in group.members]
     length = len(inside) // group.times
     title = f"{length} nodes" if group.times == 1 else f"{group.times} × {length} nodes"
     named = [title] if group.name else []
@@ -107,9 +133,9 @@ def _folded(whole: Outline, group: Group) -> Box:
     ]
     left = len(counts) - MOST_TITLES
     if left > 0:
-        lines.append(f"and {left} kinds more")
+        lines.append(f"and {left} more kind{'s' if left > 1 else ''}")
     box = Box(FOLDED, title, lines)
-    box.members = tuple(range(group.start, group.end))
+    box.members = group.members
     box.times = group.times
     box.order = inside[0].order
     box.freed = any([b.freed for b in inside])

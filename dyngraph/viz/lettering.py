@@ -6,6 +6,7 @@ a browser may take instead are narrower. So no text is cut off.
 
 from __future__ import annotations
 
+import functools
 import html
 from typing import Any
 
@@ -47,6 +48,7 @@ def shortened(text: str, length: int = 40) -> str:
     return f"{text[: length - 1 - half]}…{text[-half:]}"
 
 
+@functools.lru_cache(4096)
 def described(shape: Any, dtype: Any) -> str:
     """Dtype and shape in short, such as `float32[2, 3]`."""
     return f"{dtype.name}{list(shape)}"

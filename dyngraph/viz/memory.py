@@ -1,10 +1,11 @@
 """Memory: `memory`, which follows how many bytes of arrays live while a block runs.
 
 # Note [How live bytes are counted]
-What lives when the block is entered is asked of JAX once. From then on each array that an operator
-or a node of a backward makes is known by a weak reference, and counted until it is gone. So a
-sample costs no walk over all arrays; arrays that JAX functions make past dyngraph are not seen, nor
-is what a kernel needs while it runs.
+What lives when the block is entered is asked of JAX. From then on each array that an operator or a
+node of a backward makes is known by a weak reference, and counted until it is gone. So a sample
+costs no walk over all arrays. JAX is asked again at the end, and after each part of a compiled
+backward: arrays that were made past dyngraph are seen only then, and what a kernel needs while it
+runs is not seen.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, Self
 import jax
 
 from dyngraph.graph import engine
+from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.node import Node
 from dyngraph.observed import Interceptor
 from dyngraph.tensor import Tensor
@@ -45,6 +47,10 @@ class _Living:
     def __init__(self) -> None:
         self.bytes: Counter[str] = Counter()
         self._known: dict[int, weakref.ref[Any]] = {}
+        self.ask()
+
+    def ask(self) -> None:
+        """Counts all that JAX knows of."""
         for platform in {device.platform for device in [*jax.devices(), *_hosts()]}:
             for array in jax.live_arrays(platform):
                 self.add(array)
@@ -109,6 +115,7 @@ class memory(Interceptor):  # noqa: N801 - it is used as a function is
     def __exit__(self, *exception: object) -> None:
         super().__exit__(*exception)
         self._watched.__exit__(*exception)
+        self._living.ask()
         self._note(FORWARD, "the end")
         self.by_device = {place: n for place, n in sorted(self._living.bytes.items()) if n}
         del self._living, self._watched
@@ -120,7 +127,8 @@ class memory(Interceptor):  # noqa: N801 - it is used as a function is
 
     def intercept(self, op: Any, given: Mapping[str, Any], run: Callable[[], Any]) -> Any:
         results = run()
-        for tensor in results if isinstance(results, tuple | list) else (results,):
+        made = results if isinstance(results, tuple | list) else (results,)
+        for tensor in (*given.values(), *made):  # what was made without an operator is met here
             if isinstance(tensor, Tensor) and not tensor._cell.is_empty():
                 self._living.add(tensor._cell.array)
         self._note(BACKWARD if engine.running_task() else FORWARD, op.__name__)
@@ -131,10 +139,13 @@ class memory(Interceptor):  # noqa: N801 - it is used as a function is
 
     def after(self, node: Node, grads: list[Any], results: Sequence[Any]) -> None:
         self._add(results)
+        if isinstance(node, AccumulateGrad) and isinstance(node.variable, Tensor):
+            self._add([node.variable._meta.grad] if node.variable._meta else [])
         self._note(BACKWARD, node.name().rpartition("::")[2])
 
     def compiled(self, what: str, detail: str) -> None:
         if what == "segment":
+            self._living.ask()
             self._note(BACKWARD, f"a compiled part of {detail}")
 
     def _add(self, values: Sequence[Any]) -> None:

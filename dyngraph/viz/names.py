@@ -12,6 +12,8 @@ from dyngraph.tensor import LEAF, Tensor
 
 Given = Any
 """A dict from names to tensors, pairs of both, a module with `named_parameters()`, or None."""
+HISTORY = ("In", "Out")
+"""Where IPython keeps what was typed and shown: no names of the user's."""
 MOST_ITEMS = 1000
 """How many items of a list or a dict of the caller's are looked at."""
 
@@ -58,7 +60,8 @@ class Names:
 
 
 def names_of(given: Given) -> Names:
-    """The names that are given, then those of the variables of the function which calls dyngraph.
+    """The names that are given, then those of the variables of the function which calls dyngraph:
+    first of the tensors, then of lists, dicts and modules that hold some.
 
     `given` is a dict from names to tensors, pairs of both, or a module with `named_parameters()`.
     Raises TypeError for something else.
@@ -68,10 +71,10 @@ def names_of(given: Given) -> Names:
         names.add(name, tensor)
     frame = user_frame(sys._getframe(1))
     variables = _variables_of(frame)
-    for name, value in variables.items():
-        if not name.startswith("_"):
-            for full, tensor in _tensors_of(name, value):
-                names.add(full, tensor)
+    variables = {n: v for n, v in variables.items() if not n.startswith("_") and n not in HISTORY}
+    for name, value in sorted(variables.items(), key=lambda item: not isinstance(item[1], Tensor)):
+        for full, tensor in _tensors_of(name, value):
+            names.add(full, tensor)
     return names
 
 

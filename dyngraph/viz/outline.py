@@ -132,6 +132,7 @@ def outline(
     roots: Sequence[tuple[Edge, str]],
     names: Names,
     *,
+    limit: int = MOST_LEAVES,
     saved: bool = True,
     shapes: bool = True,
     tensors: bool = True,
@@ -139,11 +140,13 @@ def outline(
     """The outline of what `roots` reach: edges, each with the name of its tensor.
 
     `saved` shows what nodes keep, `shapes` labels the arrows, `tensors` shows roots and leaves as
-    boxes of their own.
+    boxes of their own; leaves only where there are no more than `limit` boxes with them, and few.
     """
     order = visits([edge for edge, _ in roots])
     rooted = {edge for edge, _ in roots} if tensors else set()
-    own_leaves = tensors and len(order) <= MOST_LEAVES
+    leaf_count = sum([isinstance(node, AccumulateGrad) for node in order])
+    fits = len(roots) + len(order) + leaf_count <= limit
+    own_leaves = tensors and fits and len(order) <= MOST_LEAVES
     boxes: list[Box] = []
     arrows: list[Arrow] = []
     for (node, output_nr), name in roots if tensors else ():
@@ -158,9 +161,7 @@ def outline(
         if any(made):
             box.lines.insert(0, "makes " + ", ".join([shortened(name) for name in made if name]))
         box.order = place
-        if isinstance(node, AccumulateGrad):
-            box.scopes = boxes[-1].scopes if boxes else ()  # it runs after what is before it
-        else:
+        if not isinstance(node, AccumulateGrad):
             box.scopes = path_of(node.sequence_nr)
         boxes.append(box)
         if isinstance(node, AccumulateGrad) and node.variable is not None:
@@ -178,10 +179,27 @@ def outline(
             if below is not None:
                 label = _label(below, output_nr) if shapes else ""
                 arrows.append(Arrow(numbers[node], position, numbers[below], output_nr, label))
+    _place_leaves_in_scopes(boxes, arrows)
     for number, box in leaves:
         arrows.append(Arrow(number, 0, len(boxes), 0, ""))
         boxes.append(box)
     return Outline(boxes, arrows, len(order))
+
+
+def _place_leaves_in_scopes(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> None:
+    """Gives each leaf's node the scopes that all its uses are in."""
+    if not any([box.scopes for box in boxes]):
+        return
+    seen: set[int] = set()
+    for arrow in arrows:
+        if boxes[arrow.target].kind != ACCUMULATE:
+            continue
+        target, scopes = boxes[arrow.target], boxes[arrow.source].scopes
+        if arrow.target in seen:
+            pairs = zip(target.scopes, scopes, strict=False)
+            scopes = tuple([a for a, b in itertools.takewhile(lambda p: p[0] is p[1], pairs)])
+        seen.add(arrow.target)
+        target.scopes = scopes
 
 
 def _label(node: Node, output_nr: int) -> str:

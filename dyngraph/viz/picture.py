@@ -127,7 +127,7 @@ def graph(
     """
     known = names_of(names)
     roots = roots_of(of, known)
-    whole = outline(roots, known, saved=saved, shapes=shapes)
+    whole = outline(roots, known, limit=limit, saved=saved, shapes=shapes)
     count = saved_bytes([edge for edge, _ in roots])
     return GraphPicture(whole, limit, engine=engine, saved_bytes=count)
 

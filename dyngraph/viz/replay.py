@@ -268,7 +268,7 @@ def trace(
     known = names_of(names)
     roots = roots_of(of, known)
     edges: list[Edge] = [edge for edge, _ in roots]
-    whole = outline(roots, known, saved=False)
+    whole = outline(roots, known, limit=LIMIT, saved=False)
     recorder = _Recorder({node: place for place, node in enumerate(visits(edges))})
     with watched(recorder):
         recorder.began = recorder.since = time.perf_counter()

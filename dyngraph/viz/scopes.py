@@ -73,8 +73,7 @@ def scope(name: str) -> Iterator[None]:
     >>> dg.viz.graph(y.sum(), {"x": x}, limit=4, saved=False)
     [0] output        -> [1]  (float32[])  (GraphRoot)
     [1] SumBackward0  -> [2] float32[2]
-    [2] encoder       -> [3]  (3 nodes)  (CosBackward0)  (SinBackward0)  (AccumulateGrad)
-    [3] x             (float32[2])
+    [2] encoder       (3 nodes)  (CosBackward0)  (SinBackward0)  (AccumulateGrad)
     4 nodes, 16 B saved
     """
     _begin(name)
@@ -86,10 +85,15 @@ def scope(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def modules(model: Any) -> Iterator[None]:
-    """Names what the modules of a model record inside, each by its name in the model.
+    """Names what the modules of a model record inside, each by its name in the model and its class.
 
-    `model` has `named_modules()`, and its modules `register_forward_pre_hook` and
-    `register_forward_hook`, as those of `dg.nn` have. Raises TypeError for something else.
+    Raises TypeError for what has no `named_modules()`.
+
+    >>> model = dg.nn.Sequential(dg.nn.Linear(2, 2), dg.nn.Linear(2, 2))
+    >>> with dg.viz.modules(model):
+    ...     y = model(dg.ones(2)).sum()
+    >>> [box.title for box in dg.viz.graph(y, limit=5).shown.boxes]
+    ['y', 'SumBackward0', '1 (Linear)', '0 (Linear)']
     """
     if not hasattr(model, "named_modules"):
         raise TypeError(
@@ -98,7 +102,8 @@ def modules(model: Any) -> Iterator[None]:
         )
     before, handles = _open.get(), []
     for name, module in model.named_modules():
-        shown = name or type(module).__name__
+        kind = type(module).__name__
+        shown = f"{name} ({kind})" if name else kind
         enter = module.register_forward_pre_hook(lambda *_, shown=shown: _begin(shown))
         leave = module.register_forward_hook(lambda *_: _end(), always_call=True)
         handles += [enter, leave]

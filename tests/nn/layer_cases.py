@@ -5,6 +5,9 @@ The figures are recorded by `python -m tests.nn.record_layers`, which needs torc
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +23,7 @@ class Case(NamedTuple):
     inputs: tuple[np.ndarray, ...]
     in_training: bool
     in_evaluation: bool
+    wrapped: tuple[str, ...]  # the name of a function of nn.utils, and its other arguments
 
 
 _draws = np.random.default_rng(0)
@@ -54,13 +58,14 @@ class Table:
         *inputs: np.ndarray,
         train: bool = True,
         eval: bool = False,
+        wrapped: tuple[str, ...] = (),
         **kwargs: Any,
     ) -> None:
         """Adds a case; `train` and `eval` say in which modes its figures are recorded."""
         args = args if isinstance(args, tuple) else (args,)
         number = sum(case.layer == layer for case in self.cases)
         name = f"{layer}_{number}" if number else layer
-        self.cases.append(Case(name, layer, args, kwargs, inputs, train, eval))
+        self.cases.append(Case(name, layer, args, kwargs, inputs, train, eval, wrapped))
 
 
 table = Table()
@@ -193,6 +198,15 @@ add(
     div_value=2,
 )
 
+add("Linear", (3, 4), normal(2, 3), wrapped=("parametrizations.weight_norm",))
+add("Linear", (3, 4), normal(2, 3), eval=True, wrapped=("parametrizations.spectral_norm",))
+add("Linear", (3, 3), normal(2, 3), wrapped=("parametrizations.orthogonal",))
+add("Linear", (3, 3), normal(2, 3), wrapped=("parametrizations.orthogonal", "weight", "cayley"))
+add("Linear", (3, 4), normal(2, 3), wrapped=("parametrizations.orthogonal",))
+add("ConvTranspose1d", (2, 3, 2), normal(1, 2, 4), wrapped=("parametrizations.spectral_norm",))
+add("Linear", (3, 4), normal(2, 3), wrapped=("weight_norm",))
+add("Linear", (3, 4), normal(2, 3), eval=True, wrapped=("spectral_norm",))
+
 CASES = table.cases
 
 
@@ -200,6 +214,20 @@ def is_differentiable(case: Case, place: int) -> bool:
     """Whether an input gets a gradient: a float, and of a loss the first only."""
     is_float = case.inputs[place].dtype == np.float32
     return is_float and (place == 0 or not case.layer.endswith("Loss"))
+
+
+def made(case: Case, nn: Any, as_tensor: Callable[[Any], Any]) -> Any:
+    """The layer of a case, from the `nn` of PyTorch or of dyngraph."""
+    kwargs = {
+        name: as_tensor(value) if isinstance(value, np.ndarray) else value
+        for name, value in case.kwargs.items()
+    }
+    module = getattr(nn, case.layer)(*case.args, **kwargs)
+    if case.wrapped:
+        name, *args = case.wrapped
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):
+            module = attrgetter(name)(nn.utils)(module, *args)
+    return module
 
 
 def weights_of(shape: tuple[int, ...]) -> np.ndarray:

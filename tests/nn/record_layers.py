@@ -15,13 +15,9 @@ from typing import Any
 import numpy as np
 import torch  # type: ignore[import-not-found]
 
-from tests.nn.layer_cases import CASES, Case, is_differentiable, weights_of
+from tests.nn.layer_cases import CASES, Case, is_differentiable, made, weights_of
 
 HERE = Path(__file__).parent
-
-
-def as_torch(value: Any) -> Any:
-    return torch.tensor(value) if isinstance(value, np.ndarray) else value
 
 
 def record(case: Case, mode: str, module: Any, figures: dict[str, np.ndarray]) -> None:
@@ -52,8 +48,7 @@ def main() -> None:
     figures: dict[str, np.ndarray] = {}
     texts: dict[str, Any] = {"source": f"torch {torch.__version__}", "cases": {}}
     for case in CASES:
-        kwargs = {name: as_torch(value) for name, value in case.kwargs.items()}
-        module = getattr(torch.nn, case.layer)(*case.args, **kwargs)
+        module = made(case, torch.nn, torch.tensor)
         state = {name: value.numpy().copy() for name, value in module.state_dict().items()}
         figures.update({f"{case.name}/state/{name}": value for name, value in state.items()})
         texts["cases"][case.name] = {"keys": list(state), "text": repr(module)}
@@ -61,7 +56,7 @@ def main() -> None:
             if wanted:
                 record(case, mode, module, figures)
     texts["signatures"] = {layer: signature(layer) for layer in sorted({c.layer for c in CASES})}
-    np.savez_compressed(HERE / "layers.npz", **figures)
+    np.savez_compressed(HERE / "layers.npz", allow_pickle=False, **figures)
     (HERE / "layers.json").write_text(json.dumps(texts, indent=1) + "\n")
 
 

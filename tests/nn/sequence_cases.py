@@ -152,7 +152,7 @@ def run(lib: Any, module: Any, name: str) -> tuple[list[Any], list[Any]]:
         lib.tensor(draws(name, i, shape)).requires_grad_() for i, shape in enumerate(case.shapes)
     ]
     results = list(tensors_in(case.call(lib, module, *inputs)))
-    loss = 0
+    loss: Any = 0
     for result in results:
         weight = np.cos(np.arange(result.numel(), dtype=np.float32)).reshape(tuple(result.shape))
         loss = loss + (result * lib.tensor(weight)).sum()

@@ -3,14 +3,13 @@
 import inspect
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import dyngraph as dg
 from dyngraph import nn
-from tests.nn.layer_cases import CASES, Case, is_differentiable, weights_of
+from tests.nn.layer_cases import CASES, Case, is_differentiable, made, weights_of
 
 HERE = Path(__file__).parent
 FIGURES = dict(np.load(HERE / "layers.npz"))
@@ -19,22 +18,13 @@ TEXTS = json.loads((HERE / "layers.json").read_text())
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-def as_tensor(value: Any) -> Any:
-    return dg.tensor(value) if isinstance(value, np.ndarray) else value
-
-
-def made(case: Case) -> Any:
-    kwargs = {name: as_tensor(value) for name, value in case.kwargs.items()}
-    return getattr(nn, case.layer)(*case.args, **kwargs)
-
-
 def recorded(prefix: str) -> dict[str, np.ndarray]:
     return {n.removeprefix(prefix): v for n, v in FIGURES.items() if n.startswith(prefix)}
 
 
 @every_case
 def test_layer_does_what_pytorch_does(case: Case) -> None:
-    module = made(case)
+    module = made(case, nn, dg.tensor)
     module.load_state_dict(recorded(f"{case.name}/state/"))
     for mode in ("train", "eval"):
         expected = recorded(f"{case.name}/{mode}/")
@@ -63,12 +53,12 @@ def test_layer_does_what_pytorch_does(case: Case) -> None:
 
 @every_case
 def test_state_dict_has_pytorchs_keys(case: Case) -> None:
-    assert list(made(case).state_dict()) == TEXTS["cases"][case.name]["keys"]
+    assert list(made(case, nn, dg.tensor).state_dict()) == TEXTS["cases"][case.name]["keys"]
 
 
 @every_case
 def test_text_is_pytorchs(case: Case) -> None:
-    assert repr(made(case)) == TEXTS["cases"][case.name]["text"]
+    assert repr(made(case, nn, dg.tensor)) == TEXTS["cases"][case.name]["text"]
 
 
 @pytest.mark.parametrize("layer", TEXTS["signatures"])

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -68,6 +70,8 @@ def assert_same(given: Any, wanted: Any) -> None:
 def test_program_gives_the_figures_of_its_line(program: str, expected: str) -> None:
     scope = {
         "dg": dg,
+        "jax": jax,
+        "jnp": jnp,
         "F": dg.nn.functional,
         "grad": grad,
         "slope": slope,
@@ -75,7 +79,7 @@ def test_program_gives_the_figures_of_its_line(program: str, expected: str) -> N
         "nan": float("nan"),
     }
     given = eval(program, scope)
-    given = given.tolist() if isinstance(given, dg.Tensor) else given
+    given = given.tolist() if isinstance(given, dg.Tensor | jax.Array) else given
     assert_same(given, figures(expected))
 
 

@@ -1,7 +1,6 @@
 """Large graphs: folded into few boxes, in a time that grows with the graph."""
 
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -122,64 +121,56 @@ def test_what_is_outside_of_scopes_stays_as_it_is() -> None:
     assert titles(dg.viz.graph(z, limit=20)) == expected
 
 
+def test_a_leaf_of_several_scopes_stays_by_itself() -> None:
+    x = w = dg.ones(1, requires_grad=True)
+    v = dg.ones(1, requires_grad=True)
+    for name in ("first", "second"):
+        with dg.viz.scope(name):
+            for _ in range(10):
+                x = x.sin() * w
+    with dg.viz.scope("third"):
+        z = x * v
+    picture = dg.viz.graph(z, limit=8)
+    assert titles(picture) == ["z", "third", "second", "first", "AccumulateGrad"]
+    assert {a.target for a in picture.shown.arrows if a.source == 2} == {3, 4}
+
+
 def test_inside_of_a_scope_are_its_nodes() -> None:
     y = tower(dg.ones(1, requires_grad=True), layers=2)
     inside = dg.viz.graph(y, limit=5).inside(1)
     assert Counter(titles(inside)) == {"SinBackward0": 20, "CosBackward0": 20}
 
 
-class Handle:
-    def __init__(self, hooks: list[object], hook: object) -> None:
-        self.hooks, self.hook = hooks, hook
-
-    def remove(self) -> None:
-        self.hooks.remove(self.hook)
+def two_layers() -> dg.nn.Module:
+    nn = dg.nn
+    return nn.Sequential(nn.Sequential(nn.Tanh(), nn.Sigmoid()), nn.Tanh())
 
 
-class Layer:
-    """A module as far as `dg.viz.modules` asks."""
-
-    def __init__(self, name: str = "") -> None:
-        self.children = {name: Layer()} if name else {}
-        self.pre: list[Any] = []
-        self.post: list[Any] = []
-
-    def named_modules(self) -> list[tuple[str, "Layer"]]:
-        return [("", self), *self.children.items()]
-
-    def register_forward_pre_hook(self, hook: object) -> Handle:
-        self.pre.append(hook)
-        return Handle(self.pre, hook)
-
-    def register_forward_hook(self, hook: object, *, always_call: bool) -> Handle:
-        assert always_call
-        self.post.append(hook)
-        return Handle(self.post, hook)
-
-    def __call__(self, x: dg.Tensor) -> dg.Tensor:
-        for hook in self.pre:
-            hook(self, (x,))
-        for child in self.children.values():
-            x = child(x).exp()
-        y = x.sin().cos().tanh()
-        for hook in self.post:
-            hook(self, (x,), y)
-        return y
-
-
-def test_modules_are_folded_by_their_names() -> None:
-    model = Layer("first")
+def test_modules_are_folded_by_their_names_and_classes() -> None:
+    model = two_layers()
     with dg.viz.modules(model):
-        y = model(dg.ones(1, requires_grad=True))
-    assert titles(dg.viz.graph(y, limit=6)) == ["y", "Layer", "first", "leaf"]
-    assert titles(dg.viz.graph(y, limit=3)) == ["y", "Layer", "leaf"]
+        y = model(dg.ones(1, requires_grad=True)).sin()
+    ends = ["y", "SinBackward0"]
+    assert titles(dg.viz.graph(y, limit=3)) == [*ends, "Sequential"]
+    nodes = ["TanhBackward0", "SigmoidBackward0"]  # modules of one node
+    assert titles(dg.viz.graph(y, limit=5)) == [*ends, *nodes, "0.0 (Tanh)"]
 
 
 def test_modules_leave_no_hook_behind() -> None:
-    model = Layer("first")
+    model = two_layers()
     with dg.viz.modules(model):
         pass
-    assert model.pre == model.post == []
+    hooks = [(m._forward_pre_hooks, m._forward_hooks) for m in model.modules()]
+    assert not any(pre or post for pre, post in hooks)
+
+
+def test_a_module_that_fails_closes_its_scope() -> None:
+    model = two_layers()
+    with dg.viz.modules(model), pytest.raises(TypeError, match="must be Tensor"):
+        model(None)
+    y = dg.ones(1, requires_grad=True).sin().cos()
+    assert titles(dg.viz.graph(y, limit=3))[0] != "Sequential"
+    assert dg.viz.graph(y).whole.boxes[1].scopes == ()
 
 
 def test_modules_of_something_else_raise() -> None:

@@ -288,6 +288,12 @@ def test_leaves_are_called_as_the_callers_variables_are() -> None:
     assert sorted(leaf_names(dg.viz.graph(y))) == ["model.weight", "parts[0]", "table['b']"]
 
 
+def test_a_variable_names_a_tensor_before_a_list_that_holds_it() -> None:
+    parts = [leaf(1.0, 2.0)]
+    x = parts[0]
+    assert leaf_names(dg.viz.graph(x.sin())) == ["x"]
+
+
 @pytest.mark.parametrize(
     "given",
     [lambda x: {"weight": x}, lambda x: [("weight", x)], lambda x: Model()],

@@ -9,6 +9,7 @@ import pytest
 
 import dyngraph as dg
 from dyngraph.utils.checkpoint import checkpoint
+from tests.conftest import set_config
 from tests.viz.pictures import SVG, Parsed
 
 N = 100
@@ -79,6 +80,18 @@ def test_saved_of_a_tensor_without_history_raises() -> None:
         dg.viz.saved(dg.ones(2))
 
 
+def test_values_of_a_mapped_function_are_nowhere_yet() -> None:
+    found: list[str] = []
+
+    def square(x: dg.Tensor) -> dg.Tensor:
+        y = x * x
+        found.extend(buffer.device for buffer in dg.viz.saved(y).buffers)
+        return y
+
+    dg.vmap(square)(leaf())
+    assert found == ["nowhere yet"]
+
+
 def test_chart_of_buffers_has_a_bar_for_each_and_cuts_nothing_off() -> None:
     x = leaf()
     report = dg.viz.saved((x.exp() * x.sin()).sum())
@@ -99,7 +112,7 @@ def test_live_bytes_at_the_end_are_those_that_jax_knows_of() -> None:
         y = (x * 2).exp().sin()
         y.sum().backward()
     live = {id(a): a.nbytes for a in jax.live_arrays()}
-    assert abs(used.samples[-1].nbytes - sum(live.values())) <= 8  # the scalar loss
+    assert used.samples[-1].nbytes == sum(live.values())
     assert used.samples[-1].nbytes - used.start >= 2 * 4 * N  # y and x.grad
 
 
@@ -115,6 +128,33 @@ def test_samples_follow_forward_and_backward() -> None:
         ("backward", "AccumulateGrad"),
         ("forward", "the end"),
     ]
+
+
+def test_a_tensor_that_is_made_inside_is_counted_when_it_is_used() -> None:
+    with dg.viz.memory() as used:
+        x = leaf()
+        y = x.exp()
+    assert used.samples[0].nbytes - used.start == 2 * 4 * N
+    del y
+
+
+def test_sums_of_gradients_are_counted() -> None:
+    x = leaf()
+    x.sum().backward()
+    with dg.viz.memory() as used:
+        x.sum().backward()
+        y = x.exp()
+        live = {id(a): a.nbytes for a in jax.live_arrays()}
+        assert used.samples[-1].nbytes == sum(live.values())
+    del y
+
+
+def test_a_compiled_backward_is_followed() -> None:
+    x = leaf()
+    with set_config(compile_after=1), dg.compiled_autograd(), dg.viz.memory() as used:
+        x.exp().sum().backward()
+    assert used.samples[-2].what.startswith("a compiled part of ")
+    assert used.samples[-2].nbytes - used.start >= 4 * N  # x.grad
 
 
 def test_peak_is_what_lived_at_most() -> None:

@@ -137,7 +137,7 @@ def test_a_compiled_backward_has_its_parts_as_steps() -> None:
     ]
 
 
-def test_callbacks_and_inputs_work_under_a_trace() -> None:
+def test_callbacks_that_hooks_queue_run_at_the_end() -> None:
     done: list[Any] = []
     x = leaf(1.0, 2.0)
     y = x.sin()

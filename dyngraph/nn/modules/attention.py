@@ -73,7 +73,7 @@ class MultiheadAttention(Module):
         self.batch_first = batch_first
         self.add_zero_attn = add_zero_attn
         self._qkv_same_embed_dim = self.kdim == self.vdim == embed_dim
-        shapes = dict.fromkeys(
+        shapes: dict[str, tuple[int, ...] | None] = dict.fromkeys(
             ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias")
         )
         if self._qkv_same_embed_dim:

@@ -39,12 +39,12 @@ class Places(NamedTuple):
     """Which of the arguments, or outputs, of a module are tensors."""
 
     indices: list[int]
-    count: int
+    length: int
 
     def spread(self, grads: Gradients) -> Gradients:
         """Gradients of the tensors as gradients of all, None where there is no tensor."""
         found = dict(zip(self.indices, grads, strict=True))
-        return tuple(found.get(i) for i in range(self.count))
+        return tuple(found.get(i) for i in range(self.length))
 
     def gather(self, grads: Gradients) -> Gradients:
         """The gradients of the tensors."""

@@ -80,7 +80,7 @@ class _NormBase(Module):
             f"track_running_stats={self.track_running_stats}"
         )
 
-    def _load_from_state_dict(
+    def _load_from_state_dict(  # type: ignore[override]
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
     ) -> None:
         key = prefix + "num_batches_tracked"

@@ -175,9 +175,9 @@ class _Call:
                 )
             self.output = backward_hook.on_outputs(self.output)
         partial = module._all_backward_hooks(is_full=False)
-        if partial:
-            node = _first_tensor(self.output).grad_fn
-            for hook in partial if node is not None else ():
+        node = _first_tensor(self.output).grad_fn if partial else None
+        if node is not None:
+            for hook in partial:
                 node.register_hook(WrappedHook(hook, module))
         return self.output
 

@@ -32,9 +32,9 @@ class Conversion:
                 continue
             grad = parameter.grad
             with modes.no_grad():
-                _become(parameter, fn(parameter))
+                become(parameter, fn(parameter))
                 if grad is not None:
-                    _become(grad, fn(grad))
+                    become(grad, fn(grad))
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -109,7 +109,7 @@ def _converted(
     return convert(tensor, dtypes.as_dtype(dtype) if changes and dtype else None, device)
 
 
-def _become(tensor: Tensor, other: Tensor) -> None:
+def become(tensor: Tensor, other: Tensor) -> None:
     """Gives `tensor` the value of `other`, which may have another dtype, shape or device."""
     if other is tensor:
         return

@@ -64,18 +64,12 @@ class _InstanceNorm(_NormBase):
         return output if dim else output.squeeze(0)
 
     def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
     ) -> None:
         statistics = [prefix + "running_mean", prefix + "running_var"]
         found = [key for key in statistics if key in state_dict]
         if local_metadata.get("version") is None and not self.track_running_stats and found:
+            *_, error_msgs = rest
             name = type(self).__name__
             error_msgs.append(
                 f"Unexpected running stats buffer(s) {' and '.join(map(repr, found))} for {name} "
@@ -84,15 +78,7 @@ class _InstanceNorm(_NormBase):
             )
             for key in found:
                 del state_dict[key]
-        super()._load_from_state_dict(
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 
 class InstanceNorm1d(_InstanceNorm):

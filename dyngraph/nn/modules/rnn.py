@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -131,7 +130,7 @@ class RNNBase(Module):
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
         """The state with its sequences in another order."""
-        return hx if permutation is None else index_select(hx, 1, permutation)
+        return _ordered([hx], permutation)[0]
 
     def _batch(self, input: Tensor, batch_sizes: Tensor | None) -> int:
         if batch_sizes is not None:
@@ -154,7 +153,7 @@ class RNNBase(Module):
             parts.append(parts[0] if same else zeros(size, dtype=input.dtype, device=input.device))
         return parts
 
-    def _run(self, input: Any, parts: Sequence[Tensor] | None) -> tuple[Any, list[Tensor]]:
+    def _run(self, input: Any, parts: Sequence[Tensor] | None) -> tuple[Any, Sequence[Tensor]]:
         """`forward`, for states that are lists of their parts."""
         if isinstance(input, PackedSequence):
             return self._run_packed(input, parts)
@@ -179,16 +178,16 @@ class RNNBase(Module):
 
     def _run_packed(
         self, input: PackedSequence, parts: Sequence[Tensor] | None
-    ) -> tuple[PackedSequence, list[Tensor]]:
+    ) -> tuple[PackedSequence, Sequence[Tensor]]:
         data, batch_sizes, order, back = input
         if parts is None:
             parts = self._zeros(data, self._batch(data, batch_sizes))
         else:
-            parts = [RNNBase.permute_hidden(self, part, order) for part in parts]
+            parts = _ordered(parts, order)
         self.check_forward_args(data, self._state(parts), batch_sizes)
         output, *last = self._call(data, batch_sizes, self._state(parts))
         packed = PackedSequence(output, batch_sizes, order, back)
-        return packed, [RNNBase.permute_hidden(self, part, back) for part in last]
+        return packed, _ordered(last, back)
 
     def _state(self, parts: Sequence[Tensor]) -> Any:
         return tuple(parts) if self.mode == "LSTM" else parts[0]
@@ -230,6 +229,11 @@ class RNNBase(Module):
         return text
 
 
+def _ordered(parts: Sequence[Tensor], permutation: Tensor | None) -> Sequence[Tensor]:
+    """The parts of a state with its sequences in another order."""
+    return parts if permutation is None else [index_select(part, 1, permutation) for part in parts]
+
+
 def _check_options(
     input_size: Any,
     hidden_size: Any,
@@ -239,8 +243,7 @@ def _check_options(
     dropout: Any,
     proj_size: int,
 ) -> None:
-    number = isinstance(dropout, numbers.Real) and not isinstance(dropout, bool)
-    if not number or not 0 <= dropout <= 1:
+    if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
         raise ValueError(
             "dropout should be a number in range [0, 1] representing the probability of an element "
             f"being zeroed, got {dropout!r}"
@@ -360,7 +363,7 @@ class LSTM(RNNBase):
             self.check_hidden_size(hidden[i], size, f"Expected hidden[{i}] size {{}}, got {{}}")
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        return hx if permutation is None else tuple(index_select(p, 1, permutation) for p in hx)
+        return tuple(_ordered(hx, permutation))
 
     def forward(
         self, input: Any, hx: tuple[Tensor, Tensor] | None = None

@@ -54,13 +54,14 @@ class _Table(Module):
                 self.weight[self.padding_idx].fill_(0)
 
 
-def _table_size(embeddings: Tensor) -> Any:
+def _table_size(embeddings: Tensor) -> tuple[int, int]:
     if embeddings.dim() != 2:
         raise AssertionError(
             "Embeddings parameter is expected to be 2-dimensional, got shape "
             f"{list(embeddings.shape)}"
         )
-    return embeddings.shape
+    rows, columns = embeddings.shape
+    return rows, columns
 
 
 class Embedding(_Table):

@@ -208,7 +208,7 @@ class State:
         self, name: str, key: str, tensor: Tensor, value: Any, *, assign: bool
     ) -> str | None:
         """Gives a parameter or buffer its value; what went wrong, where something did."""
-        if not isinstance(value, Tensor | np.ndarray | np.generic | jax.Array):
+        if not isinstance(value, Tensor | np.ndarray | jax.Array):
             return (
                 f'While copying the parameter named "{key}", expected a Tensor or an array from '
                 f"checkpoint but received {type(value)}"

@@ -144,7 +144,7 @@ class Tree:
         module: Any = self
         for name in target.split(".") if target else ():
             module = _attribute(module, name)
-            if not isinstance(module, Tree):
+            if not _is_module(module):
                 raise AttributeError(f"`{name}` is not an nn.Module (on the path `{target}`)")
         return module
 
@@ -156,11 +156,11 @@ class Tree:
         """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
-        if not isinstance(module, Tree):
+        if not _is_module(module):
             raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
-        if (strict or hasattr(parent, name)) and not isinstance(_attribute(parent, name), Tree):
+        if (strict or hasattr(parent, name)) and not _is_module(_attribute(parent, name)):
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
@@ -184,6 +184,10 @@ class Tree:
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
         return buffer
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, Tree)
 
 
 def _attribute(module: Any, name: str) -> Any:

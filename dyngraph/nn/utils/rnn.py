@@ -16,7 +16,7 @@ import numpy as np
 from dyngraph.ops.from_data import tensor
 from dyngraph.ops.host_values import array_of, as_int, from_host, on_host
 from dyngraph.ops.joining import stack
-from dyngraph.ops.packing import active, pack_rows, pad_rows, rows_of
+from dyngraph.ops.packing import active, pack_rows, pad_rows, places_of, rows_of
 from dyngraph.ops.padding import pad
 from dyngraph.ops.permutation import transpose
 from dyngraph.ops.slices import index_select
@@ -59,8 +59,10 @@ class PackedSequence(_Fields):
                     "Expected data to be a list or tuple of length 2, with its batch_sizes, where "
                     f"batch_sizes is not given; got {type(data).__name__}"
                 )
-            data, batch_sizes = data
-        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+            data, sizes = data
+        else:
+            sizes = batch_sizes
+        return super().__new__(cls, data, sizes, sorted_indices, unsorted_indices)
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> PackedSequence:
         """With the data changed, and the indices where the data then is."""
@@ -192,8 +194,7 @@ def pack_padded_sequence(
             f"Expected lengths of at most {times}, the steps that input has, got {counts.tolist()}"
         )
     sizes = (counts > np.arange(counts[0])[:, None]).sum(1)
-    places = np.flatnonzero(active(sizes))
-    data = pack_rows(input, from_host(as_int(places), input))
+    data = pack_rows(input, from_host(places_of(sizes), input))
     return PackedSequence(data, tensor(sizes), order)
 
 
