@@ -188,7 +188,7 @@ class DispatcherSource:
                 f"        if e{i} is None:",
                 f"            n{i} = NO_EDGE",
                 "        else:",
-                f"            needs |= {1 << bit}",
+                f"            needs |= {hex(1 << bit)}",
                 f"            n{i} = leaf_edge({self.inputs[i]}) if e{i} is LEAF else e{i}",
             ]
         return lines

@@ -12,10 +12,9 @@ import numpy as np
 from dyngraph.compiled.program import Program
 from dyngraph.compiled.recording import RecordedValues
 from dyngraph.graph.engine import GraphTask
-from dyngraph.graph.node import Edge, Node
+from dyngraph.graph.node import Edge
 from dyngraph.tracing import jaxpr_as_fun
 from dyngraph.values import ARRAYS, TENSORS
-from dyngraph.viz.contents import contents
 
 INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = ", re.MULTILINE)
 MOST_CALLS = 400
@@ -40,11 +39,6 @@ class Sizes(NamedTuple):
     temp_bytes: int | None = None
     argument_bytes: int | None = None
     output_bytes: int | None = None
-
-
-def saved_bytes(nodes: Iterable[Node]) -> int:
-    """The bytes of all buffers that nodes saved, each once; what hooks packed counts as it is."""
-    return distinct_bytes(a for node in nodes for kept in contents(node) for a in kept.arrays)
 
 
 def distinct_bytes(leaves: Iterable[Any]) -> int:

@@ -21,7 +21,6 @@ from dyngraph.comparison.sizes import (
     compiled_sizes,
     distinct_bytes,
     programs_of,
-    saved_bytes,
 )
 from dyngraph.compiled.program import Program
 from dyngraph.compiled.toggle import compiled_autograd
@@ -29,6 +28,7 @@ from dyngraph.configuration import config
 from dyngraph.graph import engine
 from dyngraph.tensor import Tensor
 from dyngraph.viz.outline import visits
+from dyngraph.viz.picture import saved_bytes
 
 
 class Subject(NamedTuple):
@@ -112,8 +112,8 @@ class DefineByRun(Way):
     def sizes(self) -> Sizes:
         with modes.enable_grad():
             loss, _ = self.subject.loss(self.wanted, self.others)
-            nodes = visits([(loss.grad_fn, 0)])
-        return Sizes(nodes=len(nodes), saved_bytes=saved_bytes(nodes))
+            roots = [(loss.grad_fn, 0)]
+        return Sizes(nodes=len(visits(roots)), saved_bytes=saved_bytes(roots))
 
 
 class CompiledBackward(Way):
@@ -144,17 +144,17 @@ class CompiledBackward(Way):
         self.programs = programs = programs_of(run)
         with modes.enable_grad():
             loss, _ = self.subject.loss(self.wanted, self.others)
-            nodes = visits([(loss.grad_fn, 0)])
+            roots = [(loss.grad_fn, 0)]
         calls = sum(map(len, programs))
         found: dict[str, Any] = {}
         if len(programs) == 1 and calls <= MOST_CALLS:
             found = compiled_sizes(compile_program(programs[0]))
         return Sizes(
-            nodes=len(nodes),
+            nodes=len(visits(roots)),
             programs=len(programs),
             calls=calls,
             equations=sum(len(lines_of(p.jaxpr)) for p in programs),
-            saved_bytes=saved_bytes(nodes),
+            saved_bytes=saved_bytes(roots),
             **found,
         )
 
