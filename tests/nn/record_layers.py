@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch  # type: ignore[import-not-found]
+import torch  # pyright: ignore[reportMissingImports]
 
 from tests.nn.layer_cases import CASES, Case, is_differentiable, made, weights_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import torch
+import torch  # pyright: ignore[reportMissingImports]
 
 from tests.nn.sequence_cases import CASES, draws, flat, run
 
