@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import dtypes
-from dyngraph.ops.factory_arguments import place_of
+from dyngraph.ops.factory_arguments import place_like, place_of
 from dyngraph.ops.random import next_draw
 from dyngraph.random import Generator
 from dyngraph.storage import Storage
@@ -24,12 +24,17 @@ from dyngraph.tracing import Tracer
 from dyngraph.writing import assign
 
 
+def _place(input: Tensor) -> Any:
+    """Where to draw for a tensor; None if it is bound to no device."""
+    return None if place_like(input, None) is None else place_of(input.device)
+
+
 def draw_into(
     name: str, input: Tensor, generator: Generator | None, sampler: Callable[..., Any], *inputs: Any
 ) -> Tensor:
     """Writes what `sampler(key, *inputs, shape, dtype)` draws."""
     array = input._cell.array
-    draw = next_draw(sampler, generator, place_of(input.device), array.shape, array.dtype)
+    draw = next_draw(sampler, generator, _place(input), array.shape, array.dtype)
     return assign(input, new_tensor(Storage(draw(*inputs))), name)
 
 
@@ -42,7 +47,7 @@ def _fill_each(
     row of at least so many, whose first are those that the shape by itself would get.
     """
     array = input._cell.array
-    place, size = place_of(input.device), array.size
+    place, size = _place(input), array.size
     draw = next_draw(sampler, generator, place, (_size_class(size),), array.dtype)
     row = draw(*inputs)
     if isinstance(row, Tracer):

@@ -86,3 +86,12 @@ def test_bernoulli_takes_a_tensor_of_probabilities() -> None:
 def test_random_of_integers_keeps_their_dtype() -> None:
     x = dg.zeros(100, dtype=dg.int32).random_(10)
     assert x.dtype == dg.int32 and x.min() >= 0 and x.max() < 10
+
+
+@pytest.mark.parametrize("device", [None, "cpu:1"])
+def test_tensor_stays_bound_to_its_device_or_to_none(device: str | None) -> None:
+    x = dg.zeros(3, device=device)
+    where = x._cell.array.committed, x.device
+    x.normal_()
+    x.exponential_()
+    assert (x._cell.array.committed, x.device) == where
