@@ -21,8 +21,9 @@ WHOLE_LIMIT = 5000
 _programs = Cache(len)
 _known_pieces = KnownPieces()
 _schedules = Cache(lambda schedule: len(schedule.calls))
+_numbers = itertools.count()
 _recent: deque[int] = deque(maxlen=1024)
-"""The last sequences that ran, over all threads."""
+"""The numbers of the last sequences that ran, over all threads."""
 
 
 def find_program(
@@ -58,6 +59,7 @@ class Schedule:
         "inputs",
         "key",
         "made",
+        "number",
         "outputs",
         "sightings",
         "steps",
@@ -79,6 +81,7 @@ class Schedule:
         self.outputs = outputs
         self.key: Hashable = (calls, inputs, outputs)
         self.sums = sums
+        self.number = next(_numbers)
         self.sightings = 0
         self.steps = self._steps(_cuts(self.kernels()))
         self.whole: Step | None = self.steps[0] if len(self.steps) == 1 else None
@@ -117,13 +120,13 @@ class Schedule:
     def note_sighting(self) -> None:
         """Counts one more backward that had this sequence."""
         self.sightings += 1
-        _recent.append(id(self))
+        _recent.append(self.number)
         for program in self.programs() if self.sightings <= config.compile_after else ():
             program.sightings += 1
         if self.whole is None and len(self.calls) <= WHOLE_LIMIT:
             after = config.compile_whole_after
             last = itertools.islice(reversed(_recent), after * 3 // 2)
-            if self.sightings >= after and sum(i == id(self) for i in last) >= after:
+            if self.sightings >= after and sum(number == self.number for number in last) >= after:
                 self.whole = self._whole()
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:

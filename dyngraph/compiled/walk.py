@@ -118,7 +118,7 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
         tuple(sorted(range(len(created)), key=created.__getitem__)),
         tuple([numbers[node] for node, _ in onward]),
         tuple([number for _, number in onward]),
-        tuple(map(places.__getitem__, ids)),
+        tuple([places[i] for i in ids]),
         _types(arrays),
         _types([leaf._cell.array for leaf in leaves]),
         tuple([numbers[node] for node in accumulating]),

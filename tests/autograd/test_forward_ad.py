@@ -272,7 +272,7 @@ def test_tangent_follows_the_convention_of_the_gradient(program: str) -> None:
         if np.isfinite(expected):
             assert_values(along.real, np.real(expected), rtol=1e-4)
 
-    scope = {"dg": dg, "F": dg.nn.functional, "inf": np.inf, "nan": np.nan}
+    scope = {"dg": dg, "jnp": jnp, "F": dg.nn.functional, "inf": np.inf, "nan": np.nan}
     eval(program, {**scope, "grad": compare, "slope": slope})
 
 
