@@ -11,9 +11,11 @@ import operator
 from collections import Counter
 from typing import Any, NamedTuple
 
+import jax
+
 from dyngraph import batches, modes
 from dyngraph.errors import InPlaceError
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, write_all
 from dyngraph.tensor import Tensor
 
 State = dict[str, Tensor]
@@ -116,6 +118,15 @@ def check_writable(param: Tensor) -> None:
     if flags & modes.MAPPED:
         assert param._meta is not None and param._meta.grad is not None
         batches.check_write(param._cell, param._meta.grad._cell.array)
+
+
+def write_params(params: list[Tensor], cells: list[Storage], moved: list[jax.Array]) -> None:
+    """Writes new values to parameters, whose cells are given, as one in-place operation."""
+    if any([p._view is not None for p in params]):
+        for p, array in zip(params, moved, strict=True):
+            p._write(array)
+    else:
+        write_all(cells, moved)
 
 
 def versions_of(found: Found | None) -> dict[Storage, int]:

@@ -16,7 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import modes
-from dyngraph.optim.cohorts import NEVER, Cohort, Found, check_writable, has_grad, versions_of
+from dyngraph.optim.cohorts import (
+    NEVER,
+    Cohort,
+    Found,
+    check_writable,
+    has_grad,
+    versions_of,
+    write_params,
+)
 from dyngraph.optim.need_optax import need_optax
 from dyngraph.optim.optimizer import Group, Optimizer
 from dyngraph.optim.options import Fixed, lower
@@ -261,11 +269,7 @@ def _write(
     cohort: Cohort, moved: list[Any], own: Lists, shared: dict[str, Any], users: Counter[int]
 ) -> bool:
     """Writes what an update has computed; returns whether the next step has to look anew."""
-    if any([p._view is not None for p in cohort.params]):
-        for p, array in zip(cohort.params, moved, strict=True):
-            p._write(array)
-    else:
-        write_all(cohort.cells, moved)
+    write_params(cohort.params, cohort.cells, moved)
     cohort.versions = [NEVER if c.version is None else c.version for c in cohort.cells]
     for name, tensors in cohort.own.items():
         arrays = own[name]

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import modes
-from dyngraph.optim.cohorts import NEVER, check_writable, has_grad
+from dyngraph.optim.cohorts import NEVER, check_writable, has_grad, write_params
 from dyngraph.optim.need_optax import need_optax
 from dyngraph.optim.optimizer import Group, Optimizer
 from dyngraph.optim.update import take
@@ -133,11 +133,14 @@ class Optax(Optimizer):
         results = run(tuple(moves), functions, replaced, inputs, numbers) if moves else []
         del replaced
         for (params, missing, cells, states), (moved, leaves) in zip(written, results, strict=True):
-            for p, is_missing, array in zip(params, missing, moved, strict=True):
-                if is_missing:
-                    p._cell.array = array  # the same numbers, where they are now
-                else:
-                    p._write(array)
+            if any(missing):
+                for p, is_missing, array in zip(params, missing, moved, strict=True):
+                    if is_missing:
+                        p._cell.array = array  # the same numbers, where they are now
+                    else:
+                        p._write(array)
+            else:
+                write_params(params, cells, moved)
             self._versions.update((c, NEVER if c.version is None else c.version) for c in cells)
             write_all(states, leaves)
 
