@@ -37,6 +37,9 @@ from dyngraph.autograd.anomaly_mode import (
 from dyngraph.comparison import (
     compare as compare,
 )
+from dyngraph.compiled.deferral import (
+    deferred as deferred,
+)
 from dyngraph.compiled.toggle import (
     compiled_autograd as compiled_autograd,
 )
@@ -988,6 +991,7 @@ __all__ = [
     "cumsum",
     "cumulative_trapezoid",
     "default_generator",
+    "deferred",
     "deg2rad",
     "deg2rad_",
     "det",

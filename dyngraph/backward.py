@@ -19,7 +19,7 @@ from dyngraph.lifting import run_mapped, spread_all
 from dyngraph.storage import Storage
 from dyngraph.tangents import share_tangent
 from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.values import ARRAYS, TENSORS, place_of, put, values_of
+from dyngraph.values import ARRAYS, PENDING, TENSORS, place_of, put, values_of
 
 Root = Tensor | GradientEdge
 Roots = Root | Sequence[Root]
@@ -130,6 +130,8 @@ def grad(
     roots = as_tuple(outputs)
     gradients = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(roots)
     how = values_of(create_graph=create_graph)
+    if is_grads_batched and how is PENDING:
+        how = ARRAYS
     edges, values = check_roots(roots, gradients, how, batched=is_grads_batched)
     if not wanted:
         raise RuntimeError(
@@ -150,7 +152,7 @@ def grad(
     found: list[Tensor | None] = []
     for position, (result, like) in enumerate(zip(results, wanted, strict=True)):
         if result is not None:
-            found.append(new_tensor(Storage(result)) if how is ARRAYS else result)
+            found.append(how.wrap(result))
         elif materialize_grads:
             found.append(_zeros_like(like, values if is_grads_batched else None))
         elif allow_unused:
@@ -206,7 +208,7 @@ def check_roots(
             if root._edge is None:
                 raise NoGradientPathError(position)
             edge = root.gradient_edge()
-            array = root._cell.array
+            array = root._cell.held
             shape, dtype, place = array.shape, root.dtype, place_of(array)
         else:
             raise TypeError(
@@ -223,6 +225,8 @@ def _handled(gradient: Tensor, how: Values) -> Any:
     """A gradient to start from as `how` handles it."""
     if how is ARRAYS:
         return gradient._cell.array
+    if how is PENDING:
+        return gradient._cell.held
     if how is TENSORS:
         return gradient
     dual = gradient.detach()
@@ -262,7 +266,7 @@ def _start(
             f"gradients can be either Tensors or None, but got {type(gradient).__name__} at "
             f"position {position}. Wrap it by dg.tensor(...)."
         )
-    array = gradient._cell.array
+    array = gradient._cell.held
     given = array.shape[1:] if batched else array.shape
     if given != shape:
         raise RuntimeError(
@@ -288,7 +292,7 @@ def _start(
         )
     if array.dtype != dtype.dtype:
         gradient = gradient.to(dtype)
-        array = gradient._cell.array
+        array = gradient._cell.held
     if put(array, place) is not array:
         gradient = gradient.to(devices.of(put(array, place)))
     return gradient

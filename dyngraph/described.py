@@ -52,39 +52,39 @@ class Described:
     @property
     def shape(self) -> Size:
         """The length of each dim."""
-        return Size(self._cell.array.shape)
+        return Size(self._cell.held.shape)
 
     @property
     def dtype(self) -> dtypes.dtype:
         """The type of the elements."""
-        return dtypes.of(self._cell.array.dtype)
+        return dtypes.of(self._cell.held.dtype)
 
     @property
     def device(self) -> devices.device:
         """Where the value lives."""
-        return devices.of(self._cell.array)
+        return devices.of(self._cell.held)
 
     @property
     def ndim(self) -> int:
         """The number of dims."""
-        return self._cell.array.ndim
+        return self._cell.held.ndim
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the length of one dim."""
         if dim is None:
             return self.shape
-        shape = self._cell.array.shape
+        shape = self._cell.held.shape
         if not shape:
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         return shape[canonical_dim(dim, len(shape))]
 
     def dim(self) -> int:
         """The number of dims."""
-        return self._cell.array.ndim
+        return self._cell.held.ndim
 
     def numel(self) -> int:
         """The number of elements."""
-        return self._cell.array.size
+        return self._cell.held.size
 
     nelement = numel
     ndimension = dim
@@ -92,12 +92,12 @@ class Described:
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        return self._cell.array.dtype.itemsize
+        return self._cell.held.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
-        return self._cell.array.nbytes
+        return self._cell.held.nbytes
 
     def element_size(self) -> int:
         """Bytes of one element."""

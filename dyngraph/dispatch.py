@@ -20,12 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import modes, observed
-from dyngraph.dispatch_source import PARAMETERS, DispatcherSource
+from dyngraph.dispatch_source import PARAMETERS, DeferredSource, DispatcherSource
 from dyngraph.errors import InferenceTensorError
 from dyngraph.graph.node import NO_EDGE, creation_numbers
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
 from dyngraph.operator_node import OperatorNode, node_class
-from dyngraph.storage import Storage, are_inference
+from dyngraph.pending import NOTES, PUT_OFF, Saved
+from dyngraph.storage import PendingStorage, Storage, are_inference, cell_of
 from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor
 
 MAX_KERNELS = 2048
@@ -132,6 +133,8 @@ def freeze(static: Any) -> Any:
 
 def recover(error: Exception, call: Callable[..., Any], spec: OperatorSpec, given: Mapping) -> Any:
     """Runs the call again with scalars moved to the others' device, or raises a clearer error."""
+    if hasattr(error, PUT_OFF):  # it is that of a call made before, which ran now
+        raise error
     tensors = {n: v for n, v in given.items() if isinstance(v, Tensor)}
     places = OrderedDict((v.device, None) for v in tensors.values() if v.ndim)
     if len({v.device for v in tensors.values()}) > 1:
@@ -212,13 +215,15 @@ def write_dispatcher(
     table: Table | None = None,
     python_operator: bool = False,
     kept: bool = False,
+    write: type[DispatcherSource] = DispatcherSource,
 ) -> Callable[..., Any]:
     """The function that runs an operator; see `DispatcherSource` for the arguments.
 
     `namespace` holds what `signature` and `prologue` name. With `table` the kernels are another
-    dispatcher's.
+    dispatcher's. The function has two others of the same operator: `with_kept()`, and `deferred`,
+    which takes all arguments in the order of the spec.
     """
-    source = DispatcherSource(
+    source = write(
         spec,
         signature,
         prologue=prologue,
@@ -240,7 +245,9 @@ def write_dispatcher(
     }
     if not spec.statics:
         table.find(()).bind(scope)
-    filename = f"<dispatcher of {spec.name}>"
+    if write is DeferredSource:
+        scope["note"] = NOTES[len(spec.inputs)]
+    filename = f"<{'deferred ' if write is DeferredSource else ''}dispatcher of {spec.name}>"
     exec(compile(source, filename, "exec"), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     function = scope["call"] = scope[f"_{spec.name}"]
@@ -248,18 +255,32 @@ def write_dispatcher(
     function.source = source
     function.spec = spec
     function.table = table
+    names = [PARAMETERS.get(n, n) for n in (*spec.inputs, *spec.statics)]
+    same_operator = functools.partial(
+        write_dispatcher,
+        spec,
+        namespace=namespace,
+        differentiable=differentiable,
+        result_type=result_type,
+        table=table,
+    )
     function.with_kept = functools.cache(
-        lambda: write_dispatcher(
-            spec,
-            ", ".join([PARAMETERS.get(n, n) for n in (*spec.inputs, *spec.statics)] + ["kept"]),
-            namespace,
-            differentiable=differentiable,
-            optional=spec.inputs,
-            result_type=result_type,
-            table=table,
-            kept=True,
+        lambda: same_operator(
+            signature=", ".join([*names, "kept"]), optional=spec.inputs, kept=True
         )
     )
+
+    def deferred(*arguments: Any) -> Any:
+        function.deferred = same_operator(
+            signature=", ".join([*names, "kept"] if kept else names),
+            optional=optional,
+            python_operator=python_operator,
+            kept=kept,
+            write=DeferredSource,
+        )
+        return function.deferred(*arguments)
+
+    function.deferred = deferred
     return function
 
 
@@ -286,9 +307,12 @@ _SCOPE: dict[str, Any] = {
     "LEAF": LEAF,
     "NO_EDGE": NO_EDGE,
     "OPERANDS": OPERANDS,
+    "PendingStorage": PendingStorage,
+    "Saved": Saved,
     "Storage": Storage,
     "Tensor": Tensor,
     "attach": attach,
+    "cell_of": cell_of,
     "creation_numbers": creation_numbers,
     "get_flags": modes.get_flags,
     "is_recorded": is_recorded,

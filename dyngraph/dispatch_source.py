@@ -28,6 +28,13 @@ class DispatcherSource:
     operands that are neither tensors nor numbers.
     """
 
+    slot = "array"
+    call = "{forward}({values})"
+    cell = "new(Storage); cell.array = out"
+    new_cell = "Storage"
+    saved = "{values}"
+    """What another text of the same operator has otherwise."""
+
     def __init__(
         self,
         spec: OperatorSpec,
@@ -85,7 +92,7 @@ class DispatcherSource:
         edge, no_edge = (f"; e{i} = {p}._edge", f"; e{i} = None") if i in self.places else ("", "")
         lines = [
             f"    if isinstance({p}, Tensor):",
-            f"        c{i} = {p}._cell; x{i} = c{i}.array; v{i} = c{i}.version{edge}",
+            f"        c{i} = {p}._cell; x{i} = c{i}.{self.slot}; v{i} = c{i}.version{edge}",
         ]
         if p in self.optional:
             lines += [f"    elif {p} is None:", f"        c{i} = x{i} = None; v{i} = 0{no_edge}"]
@@ -114,9 +121,10 @@ class DispatcherSource:
             ]
         if self.kept or self.spec.passes_on:
             return "\n".join([*lines, f"    out = {'kept' if self.kept else 'x0'}"])
+        forward = "kernel.forward" if statics else "forward"
         lines += [
             "    try:",
-            f"        out = {'kernel.' if statics else ''}forward({self.all('x')})",
+            f"        out = {self.call.format(forward=forward, values=self.all('x'))}",
             "    except Exception as error:",
             f"        return recover(error, call, spec, {self.given()})",
         ]
@@ -128,11 +136,11 @@ class DispatcherSource:
         if self.many:
             return (
                 f"    version = {version}\n"
-                "    cells = [None if o is None else Storage(o, version) for o in out]\n"
+                f"    cells = [None if o is None else {self.new_cell}(o, version) for o in out]\n"
                 "    results = [None if c is None else new_tensor(c) for c in cells]"
             )
         return (
-            f"    cell = new(Storage); cell.array = out; cell.version = {version}; "
+            f"    cell = {self.cell}; cell.version = {version}; "
             "cell.views = None\n"
             "    result = new(Tensor); result._cell = cell; result._edge = None; "
             "result._meta = result._view = None"
@@ -200,15 +208,19 @@ class DispatcherSource:
             for needs in range(1, 1 << len(self.places))
         }
         if len(set(ways.values())) == 1:
-            return ["        node.saved = {}; node.guards = {}".format(*ways[1])]
+            return ["        " + self.set_saved(*ways[1])]
         lines = []
         for needs, (values, guards) in ways.items():
             word = "if" if needs == 1 else "elif"
             lines += [
                 "        else:" if needs == max(ways) else f"        {word} needs == {needs}:",
-                f"            node.saved = {values}; node.guards = {guards}",
+                f"            {self.set_saved(values, guards)}",
             ]
         return lines
+
+    def set_saved(self, values: str, guards: str) -> str:
+        """Sets what a node saves."""
+        return f"node.saved = {self.saved.format(values=values)}; node.guards = {guards}"
 
     def pick(self) -> list[str]:
         """What the plan says; for the default rule it depends on the inputs' shapes."""
@@ -238,3 +250,27 @@ class DispatcherSource:
     def all(self, letter: str) -> str:
         """The values of one letter, for all inputs."""
         return ", ".join(f"{letter}{i}" for i in range(len(self.inputs)))
+
+
+class DeferredSource(DispatcherSource):
+    """Writes the text that notes the kernel's call: see Note [Kernels are put off].
+
+    It runs where no other mode looks at the call but the one that packs what is saved.
+    """
+
+    slot = "held"
+    call = "note({forward}, {values})"
+    new_cell = "cell_of"
+    saved = "Saved({values})"
+
+    @property
+    def cell(self) -> str:  # type: ignore[override]
+        if self.spec.passes_on:
+            return "cell_of(out)"
+        return "new(PendingStorage); cell.held = out"
+
+    def observed(self) -> str:
+        return f"    flags &= {modes.GRAD | modes.INFERENCE}"
+
+    def pick(self) -> list[str]:
+        return [*super().pick(), "        node.saved = Saved(node.saved)"]

@@ -40,6 +40,7 @@ NAMES = {
         "set_anomaly_enabled",
     ),
     "dyngraph.comparison": ("compare",),
+    "dyngraph.compiled.deferral": ("deferred",),
     "dyngraph.compiled.toggle": ("compiled_autograd",),
     "dyngraph.configuration": ("config",),
     "dyngraph.devices": ("device",),

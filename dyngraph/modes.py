@@ -16,6 +16,7 @@ from typing import Any, Self
 
 __all__ = [
     "ANOMALY",
+    "DEFERRED",
     "FORWARD",
     "GRAD",
     "INFERENCE",
@@ -52,7 +53,9 @@ INTERCEPTED = 32
 """Something is asked before each operator runs, and may run it otherwise."""
 MAPPED = 64
 """A function is being mapped over a batch, by `func.vmap`."""
-OBSERVED = FORWARD | PACKING | ANOMALY | INTERCEPTED | MAPPED
+DEFERRED = 128
+"""Kernels are noted when they are called, and run together later."""
+OBSERVED = FORWARD | PACKING | ANOMALY | INTERCEPTED | MAPPED | DEFERRED
 """The modes that look at what an operator does, by a slower way; `FORWARD` is the lowest bit."""
 
 

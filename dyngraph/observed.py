@@ -30,6 +30,16 @@ def run_observed(
     function that runs an operator.
     """
     flags = modes.get_flags()
+    if flags & modes.DEFERRED:
+        others = flags & modes.OBSERVED & ~modes.DEFERRED
+        if not others:
+            return call.deferred(*given.values())
+        if others != modes.PACKING:  # what these modes look at has happened
+            modes.set_flags(flags & ~modes.DEFERRED)
+            try:
+                return run_observed(write, call, recorded, given)
+            finally:
+                modes.switch(modes.DEFERRED, on=True)
     if flags & modes.INTERCEPTED:
         return _interceptors.get()[-1].run(call, given)
     spec = call.spec
@@ -39,9 +49,9 @@ def run_observed(
 
 
 def unobserved(run: Callable[[], Any]) -> Any:
-    """`run()` with the observing modes off."""
+    """`run()` with the observing modes off; kernels may be put off."""
     flags = modes.get_flags()
-    modes.set_flags(flags & ~modes.OBSERVED)
+    modes.set_flags(flags & ~modes.OBSERVED | flags & modes.DEFERRED)
     try:
         return run()
     finally:

@@ -14,7 +14,8 @@ from dyngraph.graph.node import Edge, InputMetadata, Node, Values
 from dyngraph.graph.packing import Hooks, Packed, PackedValues, pack
 from dyngraph.graph.saved import SavedTensor
 from dyngraph.kernels import BackwardPlan, OperatorSpec, is_differentiable
-from dyngraph.storage import Storage
+from dyngraph.pending import Pending, resolved
+from dyngraph.storage import cell_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor, tensor_at
 
 
@@ -71,7 +72,7 @@ class OperatorNode(Node):
         node: Any = self
         while isinstance(node, OperatorNode):
             for value in node.saved or ():
-                if isinstance(value, jax.Array) and value.ndim:
+                if isinstance(value, (jax.Array, Pending)) and value.ndim:
                     return devices.of(value)
             node = next(n for n, _ in node.edges if n is not None)
         return node.output_metadata()[0].device
@@ -113,11 +114,15 @@ class OperatorNode(Node):
 
     def arrays(self) -> tuple[Any, ...]:
         """What was saved, as the kernel takes it; unpack hooks are called."""
+        return tuple([resolved(value) for value in self.held()])
+
+    def held(self) -> tuple[Any, ...]:
+        """The same with what is pending as it is."""
         assert self.saved is not None
         values = list(self.saved)
-        for position in self.hook_order():
+        for position in self.hook_order() if type(self.saved) is PackedValues else ():
             if type(values[position]) is Packed:
-                values[position] = self._unpacked(position)._cell.array
+                values[position] = self._unpacked(position)._cell.held
         return tuple(values)
 
     def tensors(self) -> list[Tensor | None]:
@@ -166,10 +171,10 @@ class OperatorNode(Node):
             return None
         if type(value) is Packed:
             shown = self._unpacked(position)
-            cell = shown._cell if shown._view is None else Storage(shown._cell.array)
-            value = cell.array
+            cell = shown._cell if shown._view is None else cell_of(shown._cell.held)
+            value = cell.held
         else:
-            cell = owner if owner is not None and owner.holds(value) else Storage(value)
+            cell = owner if owner is not None and owner.holds(value) else cell_of(value)
         source = self.plan.sources[position]
         if source >= len(spec.inputs):
             if not is_differentiable(value.dtype):

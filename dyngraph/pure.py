@@ -46,10 +46,13 @@ class Pure:
 
     def __enter__(self) -> Self:
         self._token = _current.set(self)
+        self._deferred = bool(modes.get_flags() & modes.DEFERRED)
+        modes.switch(modes.DEFERRED, on=False)  # a tracer's kernel is part of another program
         return self
 
     def __exit__(self, *exception: object) -> None:
         _current.reset(self._token)
+        modes.switch(modes.DEFERRED, on=self._deferred)
         for entry in (*self.cells.values(), *self.grads.values()):
             entry.put_back()
 

@@ -10,6 +10,11 @@ out of each of these, and `__getattr__`, which Python calls for a slot that hold
 view's tensor to compute it again. So reading a view that is up to date costs what reading any
 tensor does, and one that is not holds no old values. The version is kept in each cell, so what
 compares versions needs no root, and keeps none alive.
+
+# Note [What a cell holds]
+`held` is another name of the slot of `array`. In a `PendingStorage` it holds a Pending, which has a
+shape and a dtype and no value yet: `array` computes it, and makes the cell an ordinary one. In an
+ordinary cell both are the array, and cost the same.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dyngraph.pending import Pending, resolved
 from dyngraph.pure import current_pure
 
 
@@ -33,8 +39,8 @@ class Looking(Protocol):
     _cell: Storage
     _view: Any
 
-    def _refill(self) -> jax.Array:
-        """Computes the view's array from the root."""
+    def _refill(self) -> None:
+        """Fills the view's cell from the root."""
         ...
 
     def _forget_edge(self) -> None:
@@ -54,6 +60,8 @@ class Storage:
     __slots__ = ("__weakref__", "array", "batch", "looking", "version", "views", "written_at")
 
     array: jax.Array
+    held: Any
+    """The array, or the Pending that stands for it."""
     version: int | None
     views: list[tuple[weakref.ref[Storage], object]] | None
     looking: weakref.ref[Looking]
@@ -66,38 +74,56 @@ class Storage:
         self.views = None
 
     def __getattr__(self, name: str) -> Any:
-        if name == "array":
+        if name in ("array", "held"):
             tensor = self.looking()
             if tensor is not None:
-                return tensor._refill()
+                tensor._refill()
+                return object.__getattribute__(self, name)
         raise AttributeError(f"this Storage has no {name}")
 
     def is_empty(self) -> bool:
         """Whether this is a view's cell that a write has emptied."""
         try:
-            object.__getattribute__(self, "array")
+            object.__getattribute__(self, "held")
         except AttributeError:
             return True
         return False
 
-    def holds(self, array: jax.Array) -> bool:
-        """Whether this is the Storage of `array` and of no view."""
-        return not hasattr(self, "looking") and self.array is array
+    def empty(self) -> None:
+        """Takes out what is there: a view's cell fills itself again."""
+        with contextlib.suppress(AttributeError):
+            del self.held
+
+    def hold(self, value: Any) -> None:
+        """Replaces what is there, by an array or by what is pending; no write is counted."""
+        self.held = value
+        kind = PendingStorage if value.__class__ is Pending else Storage
+        if self.__class__ is not kind:
+            self.__class__ = kind
+
+    def holds(self, value: Any) -> bool:
+        """Whether this is the Storage of an array, or of what is pending, and of no view."""
+        if hasattr(self, "looking"):
+            return False
+        held = self.held
+        return held is value or (held.__class__ is Pending and held.value is value)
 
     def write(self, array: jax.Array, family: object = None) -> None:
         """Replaces the array as an in-place operation by a tensor of `family` does."""
         pure = current_pure()
         if pure is not None:
-            array = pure.write(self, array)
-        self.array = array
+            array = pure.write(self, resolved(array))
+        if array.__class__ is Pending:
+            self.hold(array)
+        else:
+            self.array = array
         if self.views is None:
             if self.version is not None:
                 self.version += 1
                 self.written_at = caller(3)  # writes come by an in-place form and `assign`
             return
         for tensor in self.lookers():
-            with contextlib.suppress(AttributeError):
-                del tensor._cell.array
+            tensor._cell.empty()
             if tensor._view.family is family:  # for others nothing is new in the graph
                 tensor._forget_edge()
         self.count_write(family)
@@ -139,6 +165,35 @@ class Storage:
         self.views.append(entry)
 
 
+Storage.held = vars(Storage)["array"]
+
+
+class PendingStorage(Storage):
+    """A cell whose value is pending; it becomes an ordinary one when it is asked for its array."""
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> jax.Array:  # type: ignore[override]
+        held = self.held
+        array = held.force() if held.__class__ is Pending else held
+        self.held = array
+        self.__class__ = Storage
+        return array
+
+    @array.setter
+    def array(self, array: jax.Array) -> None:
+        self.held = array
+        self.__class__ = Storage
+
+
+def cell_of(held: Any, version: int | None = 0) -> Storage:
+    """A new cell of an array, or of what is pending."""
+    cell = object.__new__(PendingStorage if held.__class__ is Pending else Storage)
+    cell.held, cell.version, cell.views = held, version, None
+    return cell
+
+
 class Place(Storage):
     """Numbers that a kernel takes as an array: numpy's the first time, JAX's own from then on.
 
@@ -162,6 +217,8 @@ class Place(Storage):
                     array = self._array = jnp.asarray(array)
             self._was_read = True
         return array
+
+    held = array
 
 
 def write_all(cells: Iterable[Storage], arrays: Iterable[jax.Array]) -> None:

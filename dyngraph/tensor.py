@@ -88,10 +88,10 @@ class Tensor(Described, WaysOut, Methods):
                 return None if self._edge_is_lost() else self._edge
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def _refill(self) -> jax.Array:
-        return self._view.refill(self)
+    def _refill(self) -> None:
+        self._view.refill(self)
 
-    def _write(self, array: jax.Array) -> None:
+    def _write(self, array: Any) -> None:
         """Replaces the value as an in-place operation does that is not recorded."""
         if self._view is None:
             self._cell.write(array)
@@ -375,13 +375,13 @@ class Tensor(Described, WaysOut, Methods):
     # --- as a sequence, and copied ---------------------------------------------------------------
 
     def __len__(self) -> int:
-        shape = self._cell.array.shape
+        shape = self._cell.held.shape
         if not shape:
             raise TypeError("len() of a 0-d tensor. Use numel(), or item() for its value.")
         return shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        if not self._cell.array.ndim:
+        if not self._cell.held.ndim:
             raise TypeError("iteration over a 0-d tensor. Use item() for its value.")
         return iter(self.unbind(0))
 

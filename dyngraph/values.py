@@ -19,10 +19,12 @@ import jax.numpy as jnp
 from dyngraph import batches, dtypes, modes
 from dyngraph.dispatch import write_dispatcher
 from dyngraph.graph.node import Node, PythonCall, Values, blame
+from dyngraph.graph.packing import PackedValues
 from dyngraph.kernels import BackwardPlan, OperatorSpec, Target, same
 from dyngraph.operator_node import OperatorNode
+from dyngraph.pending import PUT_OFF, is_deferring, note, resolved
 from dyngraph.pure import current_pure
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tangents import are_carried, share_tangent
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
@@ -92,9 +94,9 @@ class ArrayValues(Immediate):
         return isinstance(value, Tensor)
 
     def wrap(self, value: jax.Array) -> Tensor:
-        return new_tensor(Storage(value))
+        return new_tensor(cell_of(value))
 
-    def unwrap(self, tensor: Any, like: jax.Array | None, where: str) -> jax.Array:
+    def unwrap(self, tensor: Any, like: jax.Array | None, where: str) -> Any:
         return check_gradient(tensor, like, where)._cell.array
 
     def accumulate(self, variable: Tensor, value: jax.Array) -> None:
@@ -108,14 +110,53 @@ class ArrayValues(Immediate):
         _note(variable)
         meta = variable.need_meta()
         if meta.grad is None or meta.grad._edge is not None:
-            meta.grad = new_tensor(Storage(total))
+            meta.grad = new_tensor(cell_of(total))
         else:
             meta.grad._write(total)
 
     def retain(self, tensor: Tensor, value: jax.Array) -> None:
         meta = tensor.need_meta()
         before = () if meta.grad is None else (meta.grad._cell.array,)
-        meta.grad = new_tensor(Storage(self.total([*before, value])))
+        meta.grad = new_tensor(cell_of(self.total([*before, value])))
+
+
+class PendingValues(ArrayValues):
+    """Gradients are pending, or arrays: an ordinary backward in deferred mode, whose kernels are
+    noted as operators' are."""
+
+    def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
+        saved = node.saved
+        if type(saved) is PackedValues:
+            saved = node.held()
+        assert saved is not None
+        return note(node.plan.jitted(targets, absent), *saved, *grads)
+
+    def total(self, parts: Sequence[Any]) -> Any:
+        return sum_in_order(parts, _note_sum)
+
+    def is_small(self, value: Any) -> bool:
+        return True  # what waits has no memory yet
+
+    def unwrap(self, tensor: Any, like: Any, where: str) -> Any:
+        return check_gradient(tensor, like, where)._cell.held
+
+    def accumulate(self, variable: Tensor, value: Any) -> None:
+        grad = variable.need_meta().grad
+        value = put(value, place_of(variable._cell.held))
+        self.store(variable, value if grad is None else _note_sum(grad._cell.held, value))
+
+    def retain(self, tensor: Tensor, value: Any) -> None:
+        meta = tensor.need_meta()
+        total = value if meta.grad is None else _note_sum(meta.grad._cell.held, value)
+        meta.grad = new_tensor(cell_of(total))
+
+    def blame(self, node: Node, error: Exception) -> None:
+        if not hasattr(error, PUT_OFF):  # else it is that of another call
+            blame(node, error)
+
+
+def _note_sum(*parts: Any) -> Any:
+    return note(sum_arrays, *parts)
 
 
 class TensorValues(Immediate):
@@ -137,10 +178,10 @@ class TensorValues(Immediate):
         return value
 
     def unwrap(self, tensor: Any, like: Tensor | None, where: str) -> Tensor:
-        return check_gradient(tensor, None if like is None else like._cell.array, where)
+        return check_gradient(tensor, None if like is None else like._cell.held, where)
 
     def accumulate(self, variable: Tensor, value: Tensor) -> None:
-        batches.check_write(variable._cell, value._cell.array)
+        batches.check_write(variable._cell, value._cell.held)
         _note(variable)
         meta = variable.need_meta()
         meta.grad = _alias(value) if meta.grad is None else add_gradients(meta.grad, value)
@@ -159,7 +200,7 @@ def _note(variable: Tensor) -> None:
 
 def _alias(value: Tensor) -> Tensor:
     """The same value and history as a tensor of its own, so that no two `.grad`s are one tensor."""
-    alias = new_tensor(Storage(value._cell.array), value._edge)
+    alias = new_tensor(cell_of(value._cell.held), value._edge)
     share_tangent(value, alias)
     return alias
 
@@ -178,12 +219,15 @@ class DualValues(TensorValues):
 
 
 ARRAYS, TENSORS, DUALS = ArrayValues(), TensorValues(), DualValues()
+PENDING = PendingValues()
 
 
 def values_of(*, create_graph: bool) -> Values:
     """How a backward handles gradients."""
     if create_graph:
         return TENSORS
+    if is_deferring():
+        return PENDING
     return DUALS if are_carried() else ARRAYS
 
 
@@ -204,7 +248,7 @@ def check_gradient(tensor: Any, like: jax.Array | None, where: str) -> Tensor:
         )
     if like is None:
         return tensor
-    array = tensor._cell.array
+    array = tensor._cell.held
     if array.shape != like.shape:
         raise RuntimeError(
             f"hook '{where}' has changed the size of value: got shape {list(array.shape)}, "
@@ -216,7 +260,7 @@ def check_gradient(tensor: Any, like: jax.Array | None, where: str) -> Tensor:
             f"{dtypes.of(array.dtype)}). Convert what it returns by .to()."
         )
     moved = put(array, place_of(like))
-    return tensor if moved is array else new_tensor(Storage(moved))
+    return tensor if moved is array else new_tensor(cell_of(moved))
 
 
 def place_of(array: Any) -> Any:
@@ -229,7 +273,7 @@ def put(array: Any, place: Any) -> Any:
     if place is None or isinstance(array, Tracer):
         return array
     there = array.devices() == {place} if isinstance(place, jax.Device) else array.sharding == place
-    return array if there else jax.device_put(array, place)
+    return array if there else jax.device_put(resolved(array), place)
 
 
 def recorded_backward(

@@ -19,8 +19,9 @@ from dyngraph import modes
 from dyngraph.dispatch import define_dispatcher, plain
 from dyngraph.errors import InPlaceError
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
+from dyngraph.pending import call, resolved
 from dyngraph.pure import current_pure, is_outside, stop, unseen
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, cell_of
 from dyngraph.tangents import are_carried, share_tangent, tangents_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.viewing import Layout, Viewing, contiguous_stride, look, write_through
@@ -53,7 +54,7 @@ class View:
     def layout(self) -> Layout:
         """Where the elements are in the root's memory."""
         if self._layout is None:
-            shape = self.root.array.shape
+            shape = self.root.held.shape
             layout: Layout | None = Layout(shape, contiguous_stride(shape), 0)
             for kernel, others in self.path:
                 assert layout is not None, "a step that needs a copy makes no view"
@@ -66,17 +67,16 @@ class View:
         """Whether a step is of the kind that may show an element twice."""
         return any([kernel.spec.viewing.scatter is None for kernel, _ in self.path])  # type: ignore[union-attr]
 
-    def refill(self, tensor: Tensor) -> jax.Array:
-        """The array of the view, computed from the root after a write."""
+    def refill(self, tensor: Tensor) -> None:
+        """Fills the view's cell from the root, after a write."""
         base = self.base
         if base is not None and not self.made and tensor._edge_is_lost() and _is_followed(base):
             self.update(tensor)
-            return tensor._cell.array
+            return
         kernel, places = kernel_through(_view_again, self.path)
-        root = self.root.array
+        root = self.root.held
         with jax.ensure_compile_time_eval() if is_outside(root) else contextlib.nullcontext():
-            array = tensor._cell.array = kernel.forward(root, *places)
-        return array
+            tensor._cell.hold(call(kernel.forward, root, *places))
 
     def write(self, value: jax.Array) -> None:
         """Writes a value over what is shown, into the root; the view fills itself from there."""
@@ -84,11 +84,11 @@ class View:
         if self.path:
             kernel, places = kernel_through(copy_slices, self.path)
             try:
-                array = kernel.forward(self.root.array, value, *places)
+                array = call(kernel.forward, self.root.held, value, *places)
             except RuntimeError as error:
                 raise plain(error) from None
         if any([kernel is _stopped for kernel, _ in self.path]):
-            array = unseen(array, self.root.array)
+            array = unseen(resolved(array), self.root.array)
         self.root.write(array, self.family)
 
     def update(self, tensor: Tensor) -> None:
@@ -108,15 +108,15 @@ class View:
         assert base is not None
         before = modes.get_flags()
         modes.set_flags(before & ~modes.INFERENCE | modes.GRAD)
-        outside = is_outside(self.root.array)
+        outside = is_outside(self.root.held)
         try:
             with jax.ensure_compile_time_eval() if outside else contextlib.nullcontext():
                 shown = run_through(_view_again, self.steps, base)
         finally:
             modes.set_flags(before)
         if tensor._cell.is_empty():
-            tensor._cell.array = shown._cell.array
-        tensor._edge = shown._edge if is_differentiable(shown._cell.array.dtype) else None
+            tensor._cell.hold(shown._cell.held)
+        tensor._edge = shown._edge if is_differentiable(shown._cell.held.dtype) else None
         share_tangent(shown, tensor)
         if tensor.retains_grad:
             tensor._retain()
@@ -193,7 +193,7 @@ def connect(tensor: Tensor, version: int | None) -> None:
 
 def as_views(parent: Tensor, results: Sequence[Tensor], kernel: Kernel, flags: int) -> Any:
     """Makes the parts that `kernel` has shown of `parent` share its memory."""
-    shape = parent._cell.array.shape
+    shape = parent._cell.held.shape
     pieces = kernel.spec.viewing.pieces(shape, **kernel.statics)  # type: ignore[union-attr]
     for result, (operator, others, statics) in zip(results, pieces, strict=True):
         as_view(parent, result, operator.table.find(statics), others, flags)
@@ -217,7 +217,7 @@ _stopped = Kernel(
 def detached(tensor: Tensor, family: object = None, version: int | None = None) -> Tensor:
     """An `alias` that is a constant to JAX's derivatives too, inside a pure function."""
     view, cell = tensor._view, tensor._cell
-    if current_pure() is None or not is_differentiable(cell.array.dtype):
+    if current_pure() is None or not is_differentiable(cell.held.dtype):
         return alias(tensor, family, version)
     if family is None:
         family, version = (None if view is None else view.family), cell.version
@@ -233,7 +233,7 @@ def alias(tensor: Tensor, family: object = None, version: int | None = None) -> 
     view, cell = tensor._view, tensor._cell
     if view is None and family is None:
         return new_tensor(cell)
-    result = new_tensor(Storage(cell.array))
+    result = new_tensor(cell_of(cell.held))
     root, path = memory_of(tensor)
     if view is not None and family is None:
         family, version = view.family, cell.version

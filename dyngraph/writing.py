@@ -24,7 +24,7 @@ from dyngraph.errors import InPlaceError
 from dyngraph.graph.node import Edge
 from dyngraph.kernels import OperatorSpec, same
 from dyngraph.operator_node import OperatorNode
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tangents import are_carried, carries_more, share_tangent, tangents_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.viewing import fit_value
@@ -50,7 +50,7 @@ def snapshot(tensor: Tensor) -> Tensor:
     cell, edge = tensor._cell, tensor._edge
     if edge is not None and tensor._view is not None:
         edge = _without_hooks(edge)
-    result = new_tensor(Storage(cell.array, cell.version), edge)
+    result = new_tensor(cell_of(cell.held, cell.version), edge)
     if edge is LEAF:
         result._meta = tensor.need_meta()
     if tensor._meta is not None:
@@ -79,7 +79,7 @@ def assign(tensor: Tensor, result: Tensor, where: str, *, overlap: bool = False)
     `overlap` allows a tensor that shares memory with itself, because all elements get one value.
     """
     cell, view = tensor._cell, tensor._view
-    array, value = cell.array, result._cell.array
+    array, value = cell.held, result._cell.held
     if value.shape != array.shape:
         raise InPlaceError.shape(where, array.shape, value.shape)
     if value.dtype != array.dtype:
@@ -97,12 +97,12 @@ def assign(tensor: Tensor, result: Tensor, where: str, *, overlap: bool = False)
     ):  # the result does not depend on what was there, whose gradient is zero then
         result = overwritten(snapshot(tensor), result)
     recording = _check_write(tensor, view, result, overlap=overlap)
-    value = result._cell.array
+    value = result._cell.held
     if view is None:
         cell.write(value)
     else:
         _write_through(view, result, recording=recording)
-        cell.array = value
+        cell.hold(value)
     if recording and result._edge is not None:
         if view is None or view.base is None:
             _take_history(tensor, result)
@@ -189,7 +189,7 @@ def _check_write(
     flags = modes.get_flags()
     if result is not None and flags & modes.MAPPED:
         root = tensor._cell if view is None else view.root
-        batches.check_write(root, result._cell.array)
+        batches.check_write(root, result._cell.held)
     if tensor._cell.version is None and not flags & modes.INFERENCE:
         raise InPlaceError.inference()
     if not overlap and view is not None and view.may_overlap() and view.layout().overlaps:
@@ -228,9 +228,9 @@ def _write_through(view: View, value: Tensor, *, recording: bool) -> None:
     ):
         written = run_through(copy_slices, view.steps, snapshot(base), value)
     if written is not None and view.steps is view.path:
-        view.root.write(written._cell.array, view.family)
+        view.root.write(written._cell.held, view.family)
     else:
-        view.write(value._cell.array)
+        view.write(value._cell.held)
     if base is not None and written is not None:
         if recording:
             _take_history(base, written)
@@ -243,7 +243,7 @@ def rebase(tensor: Tensor, edge: Edge) -> None:
 
     Raises RuntimeError where a recorded write would be refused.
     """
-    written = new_tensor(Storage(tensor._cell.array), edge)
+    written = new_tensor(cell_of(tensor._cell.held), edge)
     view = tensor._view
     _check_write(tensor, view, written)
     if view is None or view.base is None:
@@ -320,6 +320,6 @@ def look_at(tensor: Tensor, other: Tensor) -> None:
     """Makes `tensor` share the memory of `other` from now on, counting writes of its own."""
     root, path = memory_of(other)
     version = tensor._cell.version
-    tensor._cell = Storage(other._cell.array)
+    tensor._cell = cell_of(other._cell.held)
     tensor._view = new_view(None, (), root, path, object())
     connect(tensor, version)

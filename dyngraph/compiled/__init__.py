@@ -1,6 +1,7 @@
 """The compiled backward: see `compiled_autograd`. Its reports: what it did, and why."""
 
 from dyngraph.compiled.compilation import wait_for_compilations
+from dyngraph.compiled.deferral import deferred
 from dyngraph.compiled.overview import clear, programs, stats
 from dyngraph.compiled.program import Program
 from dyngraph.compiled.report import Explanation, Stats, explain, reset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dyngraph.compiled import backward, report, schedule
+from dyngraph.compiled import backward, deferral, report, schedule
 from dyngraph.compiled.program import Program
 from dyngraph.compiled.report import Stats
 
@@ -51,5 +51,6 @@ def programs() -> list[Program]:
 def clear() -> None:
     """Forgets everything that was compiled, and sets the counts to 0."""
     backward.clear()
+    deferral.clear()
     schedule.clear()
     report.reset()

@@ -30,7 +30,7 @@ class AccumulateGrad(Node):
     @property
     def outputs(self) -> tuple[tuple[tuple[int, ...], Any], ...]:
         """Shape and dtype of the leaf, in the place where a recorded node keeps its outputs'."""
-        array = self.variable._cell.array
+        array = self.variable._cell.held
         return ((array.shape, array.dtype),)
 
     def output_metadata(self) -> tuple[InputMetadata, ...]:

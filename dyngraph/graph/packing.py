@@ -54,7 +54,7 @@ def hooks_in_force() -> Hooks | None:
 def pack(tensor: Any, hooks: Hooks) -> Packed:
     """What the hooks make of a tensor; RuntimeError where they write to it."""
     version, flags = tensor._cell.version, modes.get_flags()
-    modes.set_flags(flags & ~(modes.GRAD | modes.OBSERVED))
+    modes.set_flags(flags & ~(modes.GRAD | modes.OBSERVED & ~modes.DEFERRED))
     try:
         value = hooks.pack(tensor)
         if tensor._cell.version != version:

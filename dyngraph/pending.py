@@ -1,0 +1,491 @@
+"""Pending: a value that a kernel call which was put off will make; Sequence: these calls, in order.
+
+Invariant: a Sequence holds kernels, numbers, and the arrays that come from outside; it knows what
+its calls will make weakly, so that what nobody refers to any more is not made.
+
+# Note [Kernels are put off]
+In deferred mode an operator notes its kernel's call here, and its result's Storage holds a Pending
+in place of an array. Shape and dtype are known at once. Whoever asks a Storage for its `array`
+makes the whole sequence run; what looks no further than `held`, as operators, views, writes and
+nodes do, makes nothing run. So no rule has to be learned: a program that asks for a value gets it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence as Row
+from contextvars import ContextVar
+from types import CodeType
+from typing import Any, NamedTuple
+from weakref import ref
+
+import jax
+import numpy as np
+
+from dyngraph import modes
+from dyngraph.tracing import Tracer
+
+LONGEST = 4000
+"""After so many calls a sequence runs by itself."""
+MAX_KINDS = 1 << 16
+PUT_OFF = "dyngraph_put_off"
+"""The attribute that marks the error of a call that was put off: where it was made."""
+
+
+class Kind:
+    """Shape and dtype of a value, and whether its dtype gives way to others; equal ones are one
+    object, so that they are compared and hashed at once. `x64` says in which of JAX's modes it
+    is."""
+
+    __slots__ = ("dtype", "shape", "weak_type", "x64")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, weak_type: bool, x64: bool) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.weak_type = weak_type
+        self.x64 = x64
+
+    def struct(self) -> jax.ShapeDtypeStruct:
+        """The same for JAX."""
+        return jax.ShapeDtypeStruct(self.shape, self.dtype, weak_type=self.weak_type)
+
+
+_kinds: dict[Any, Kind] = {}
+
+
+def kind_of(value: Any, x64: bool) -> Kind:
+    """The Kind of an array, or of what JAX knows of one."""
+    weak = getattr(value, "weak_type", False)
+    dtype = value.dtype
+    if not x64 and dtype.itemsize == 8 and isinstance(value, (np.ndarray, np.generic)):
+        dtype = jax.dtypes.canonicalize_dtype(dtype)
+    key = value.shape, dtype, weak, x64
+    kind = _kinds.get(key)
+    if kind is None:
+        if len(_kinds) >= MAX_KINDS:
+            _kinds.clear()
+        kind = _kinds.setdefault(key, Kind(*key))
+    return kind
+
+
+class Failed:
+    """In place of a value: the error of the call that was to make it."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class Pending:
+    """What a call will make: the `number`th value of its sequence, of a known kind.
+
+    Once the call has run, `value` is the array and `sequence` None.
+    """
+
+    __slots__ = ("__weakref__", "kind", "number", "sequence", "value")
+
+    kind: Kind
+    number: int
+    sequence: Sequence | None
+    value: Any
+
+    def force(self) -> Any:
+        """The array; what is needed for it runs now. Raises what its call raised."""
+        sequence = self.sequence
+        if sequence is not None:
+            sequence.run()
+        value = self.value
+        if value.__class__ is Failed:
+            raise value.error.with_traceback(None)
+        assert value is not None, "a kernel asks for a value that it is to make"
+        return value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.kind.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.kind.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        return self.kind.weak_type
+
+    @property
+    def aval(self) -> Kind:
+        return self.kind
+
+    @property
+    def ndim(self) -> int:
+        return len(self.kind.shape)
+
+    @property
+    def size(self) -> int:
+        count = 1
+        for n in self.kind.shape:
+            count *= n
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.kind.dtype.itemsize
+
+    @property
+    def sharding(self) -> Any:
+        """Where it will be; spread over several devices, only running it tells how."""
+        sequence = self.sequence
+        if sequence is None or len(sequence.devices or ()) > 1:
+            return self.force().sharding
+        device = next(iter(sequence.devices or ()), None) or default_device()
+        return jax.sharding.SingleDeviceSharding(device)
+
+    @property
+    def committed(self) -> bool:
+        sequence = self.sequence
+        return self.force().committed if sequence is None else sequence.devices is not None
+
+    def devices(self) -> set[Any]:
+        return self.sharding.device_set
+
+
+def default_device() -> Any:
+    """Where JAX puts what was put nowhere."""
+    return jax.config.jax_default_device or jax.devices()[0]  # type: ignore[attr-defined]
+
+
+def resolved(value: Any) -> Any:
+    """The array of what a Storage holds."""
+    return value.force() if value.__class__ is Pending else value
+
+
+class Saved(tuple[Any, ...]):
+    """The saved values of a node, some of them Pending: its type tells that they are to be asked
+    for their arrays."""
+
+    __slots__ = ()
+
+    def arrays(self) -> tuple[Any, ...]:
+        """The arrays."""
+        return tuple([resolved(value) for value in self])
+
+
+class Given:
+    """A value that comes from outside: its number counts down from -1."""
+
+    __slots__ = ("devices", "kind", "number", "value")
+
+    def __init__(self, value: Any, kind: Any, number: int | None, devices: Any) -> None:
+        self.value = value
+        self.kind = kind
+        self.number = number
+        self.devices = devices
+
+
+_NOTHING = Given(None, None, None, None)
+
+
+class Again(Exception):  # noqa: N818 - it is no error: the call is noted once more
+    """Something had to run before a call can be noted: `run()` does it."""
+
+    def __init__(self, run: Callable[[], Any]) -> None:
+        self.run = run
+
+
+class AtOnce(Exception):  # noqa: N818
+    """A call that can't be put off."""
+
+
+class Batch(NamedTuple):
+    """The calls of a sequence that are about to run.
+
+    `flat` has for each call its kernel, and after that the numbers of its arguments; `kinds` what
+    each makes, `places` from which line. `given` come from outside; `alive` are the values that
+    somebody refers to.
+    """
+
+    flat: list[Any]
+    kinds: list[Any]
+    places: list[tuple[CodeType, int]]
+    given: list[Given]
+    alive: list[Pending]
+    x64: bool
+
+
+class Sequence:
+    """The calls that a thread has put off."""
+
+    __slots__ = (
+        "devices",
+        "entries",
+        "flat",
+        "given",
+        "kept",
+        "kinds",
+        "lock",
+        "many",
+        "places",
+        "refs",
+        "x64",
+    )
+
+    execute: Callable[[Batch], None]
+    """Runs the calls and gives the values to what is alive; set by the layer above."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.many = jax.device_count() > 1 or jax.default_backend() != "cpu"
+        self._start()
+
+    def _start(self) -> None:
+        self.flat: list[Any] = []
+        self.kinds: list[Any] = []
+        self.refs: list[ref[Pending]] = []
+        self.places: list[tuple[CodeType, int]] = []
+        self.given: list[Given] = []
+        self.entries: dict[int, Given] = {id(None): _NOTHING}
+        self.kept: list[Any] = []
+        self.devices: Any = None
+        self.x64: bool = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+
+    def run(self) -> None:
+        """Runs what was put off; raises the first error, after all has run that can."""
+        with self.lock:
+            if not self.kinds:
+                if self.given:
+                    self._start()
+                return
+            alive = [value for known in self.refs if (value := known()) is not None]
+            batch = Batch(self.flat, self.kinds, self.places, self.given, alive, self.x64)
+            self._start()
+            flags = modes.get_flags()
+            modes.set_flags(flags & ~modes.DEFERRED)
+            try:
+                Sequence.execute(batch)
+            finally:
+                modes.set_flags(flags)
+
+    # --- noting a call ------------------------------------------------------------------------
+
+    def enter(self, value: Any) -> Given:
+        """What the sequence knows of a value that it has not met."""
+        found = None
+        if value.__class__ is Pending:
+            if value.sequence is not None:  # of another thread
+                raise Again(value.force)
+            array = value.force()
+            self.kept.append(value)
+            found = self.entries.get(id(array))
+        else:
+            array = value
+        if found is None:
+            if isinstance(array, Tracer):
+                raise AtOnce
+            x64 = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+            if x64 != self.x64:
+                raise Again(self.run)
+            devices = _devices_of(array) if self.many else None
+            found = Given(array, kind_of(array, x64), ~len(self.given), devices)
+            self.given.append(found)
+            self.entries[id(array)] = found
+        self.entries[id(value)] = found
+        return found
+
+    def keep_apart(self, inputs: Row[Any]) -> None:
+        """Has what was put off run first, if it is for other devices than these values are on."""
+        found = {d for i in inputs if i.__class__ is Given and (d := i.devices) is not None}
+        if any([i.__class__ is Pending for i in inputs]) and self.devices is not None:
+            found.add(self.devices)
+        devices = next(iter(found), None)
+        if len(found) > 1 and not self.kinds:
+            raise AtOnce
+        if (len(found) > 1 or devices != self.devices) and self.kinds:
+            raise Again(self.run)
+        self.devices = devices
+
+    def infer(self, kernel: Any, inputs: Row[Any]) -> Any:
+        """What a kernel makes of these inputs: a Kind, or a tuple with None for each None.
+
+        Raises what the call would raise.
+        """
+        shapes = vars(kernel).setdefault("shapes", {})
+        kinds, entries, x64 = tuple([i.kind for i in inputs]), self.entries, self.x64
+        found = shapes.get(kinds)
+        if found is None:
+            flags = modes.get_flags()
+            modes.set_flags(flags & ~modes.DEFERRED)
+            try:
+                made = kernel.eval_shape(*[None if k is None else k.struct() for k in kinds])
+            finally:
+                modes.set_flags(flags)
+            if isinstance(made, (tuple, list)):
+                found = tuple([None if m is None else kind_of(m, x64) for m in made])
+            else:
+                found = kind_of(made, x64)
+            shapes[kinds] = found
+            if self.entries is not entries:  # the kernel asked for a value that was put off
+                raise Again(lambda: None)
+        return found
+
+    def make(self, kinds: Row[Kind | None]) -> list[Pending | None]:
+        """The values that a call of several outputs will make."""
+        made: list[Pending | None] = []
+        for kind in kinds:
+            out = None
+            if kind is not None:
+                out = _new(Pending)
+                out.kind, out.number, out.sequence, out.value = kind, len(self.refs), self, None
+                self.refs.append(ref(out))
+            made.append(out)
+        return made
+
+    def otherwise(self, why: Exception, kernel: Any, values: Row[Any]) -> Any:
+        """What becomes of a call that could not be noted as it was."""
+        if type(why) is Again:
+            why.run()
+            return note(kernel, *values)
+        return run_now(kernel, values)
+
+
+def run_now(kernel: Any, values: Row[Any]) -> Any:
+    """A kernel's results, computed now, in the form of pending values."""
+    made = kernel(*[resolved(value) for value in values])
+    if isinstance(made, (tuple, list)):
+        return [None if m is None else done(m) for m in made]
+    return done(made)
+
+
+def done(array: Any) -> Pending:
+    """An array in the form of a pending value."""
+    out = _new(Pending)
+    out.kind, out.number, out.sequence, out.value = kind_of(array, False), 0, None, array
+    return out
+
+
+def _devices_of(array: Any) -> Any:
+    """The devices that an array was put on; None for one that may be anywhere."""
+    return array.sharding.device_set if getattr(array, "committed", False) else None
+
+
+_new: Any = object.__new__
+_sequence: ContextVar[Any] = ContextVar("dyngraph_sequence", default=None)
+get_sequence, set_sequence = _sequence.get, _sequence.set
+
+
+def settle() -> None:
+    """Runs what this thread has put off."""
+    sequence = get_sequence()
+    if sequence is not None:
+        sequence.run()
+
+
+def is_deferring() -> bool:
+    """Whether kernels are put off here: deferred mode is on, and nothing that looks at them."""
+    return modes.get_flags() & modes.OBSERVED & ~modes.PACKING == modes.DEFERRED
+
+
+def call(kernel: Any, *held: Any) -> Any:
+    """A kernel's results on what Storages hold: noted in deferred mode, else computed."""
+    if is_deferring():
+        return note(kernel, *held)
+    return kernel(*[resolved(value) for value in held])
+
+
+# --- one function for each number of arguments ------------------------------------------------
+
+
+def _line(frame: Any) -> tuple[CodeType, int]:
+    """Where the innermost frame that is not this package's is."""
+    while frame.f_globals.get("__name__", "")[:8] == "dyngraph" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
+
+
+_FIND = """
+            s{i} = (
+                x{i}
+                if x{i}.__class__ is Pending and x{i}.sequence is sequence
+                else entries.get(id(x{i})) or sequence.enter(x{i})
+            )"""
+_NOTE = """
+def note{count}(kernel, {values}):
+    sequence = get_sequence()
+    kinds = sequence.kinds
+    if len(kinds) >= LONGEST:
+        sequence.run()
+        kinds = sequence.kinds
+    try:
+        with sequence.lock:
+            entries = sequence.entries{find}
+            if sequence.many:
+                sequence.keep_apart(({inputs},))
+            try:
+                kind = kernel.shapes[{keys}]
+            except (AttributeError, KeyError):
+                kind = sequence.infer(kernel, ({inputs},))
+            frame = getframe(4)
+            if frame.f_globals.get("__name__", "")[:8] == "dyngraph":
+                sequence.places.append(line(frame))
+            else:
+                sequence.places.append((frame.f_code, frame.f_lasti))
+            sequence.kinds.append(kind)
+            sequence.flat += (kernel, {numbers})
+            if kind.__class__ is tuple:
+                return sequence.make(kind)
+            refs = sequence.refs
+            out = new(Pending)
+            out.kind = kind
+            out.number = len(refs)
+            out.sequence = sequence
+            out.value = None
+            refs.append(ref(out))
+            return out
+    except (Again, AtOnce) as why:
+        return sequence.otherwise(why, kernel, ({values},))
+"""
+
+
+def _write(count: int) -> Callable[..., Any]:
+    """The function `(kernel, *values)` that notes a call of so many arguments."""
+
+    def row(text: str) -> str:
+        return ", ".join(text.format(i=i) for i in range(count))
+
+    source = _NOTE.format(
+        count=count,
+        values=row("x{i}"),
+        find="".join(_FIND.format(i=i) for i in range(count)),
+        inputs=row("s{i}"),
+        keys=f"({row('s{i}.kind')},)",
+        numbers=row("s{i}.number"),
+    )
+    scope: dict[str, Any] = {
+        "Again": Again,
+        "AtOnce": AtOnce,
+        "LONGEST": LONGEST,
+        "Pending": Pending,
+        "get_sequence": get_sequence,
+        "getframe": sys._getframe,
+        "line": _line,
+        "new": _new,
+        "ref": ref,
+    }
+    exec(compile(source, f"<noting of {count} arguments>", "exec"), scope)
+    return scope[f"note{count}"]
+
+
+class _Notes(dict[int, Callable[..., Any]]):
+    """The functions that note calls, by the number of arguments."""
+
+    def __missing__(self, count: int) -> Callable[..., Any]:
+        return self.setdefault(count, _write(count))
+
+
+NOTES = _Notes()
+
+
+def note(kernel: Any, *values: Any) -> Any:
+    """Notes a call; what it will make: a Pending, or a list of them, None for each None."""
+    return NOTES[len(values)](kernel, *values)
