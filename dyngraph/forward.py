@@ -93,7 +93,7 @@ def run_carrying(
         open_level(level)
         modes.set_flags(flags)
     tensors = [results] if isinstance(results, Tensor) else list(results)
-    with_gradient = [t for t in tensors if t is not None and is_differentiable(t._cell.array.dtype)]
+    with_gradient = [t for t in tensors if t is not None and is_differentiable(t._cell.held.dtype)]
     for result, tangent in zip(with_gradient, made, strict=True):
         give_tangent(result, tangent)
     node = next((t.grad_fn for t in with_gradient if t.grad_fn is not None), None)

@@ -142,7 +142,7 @@ class _Grad:
     def __init__(self, tensor: Any) -> None:
         self.tensor = weakref.ref(tensor)
         self.grad = tensor._meta.grad if tensor._meta is not None else None
-        self.shape = list(tensor._cell.array.shape)
+        self.shape = list(tensor._cell.held.shape)
 
     def is_alive(self) -> bool:
         return self.tensor() is not None

@@ -169,7 +169,7 @@ def apply_function(cls: type[Function], args: Sequence[Any], kwargs: Mapping[str
     places = [
         i
         for i, a in enumerate(args)
-        if isinstance(a, Tensor) and is_differentiable(a._cell.array.dtype)
+        if isinstance(a, Tensor) and is_differentiable(a._cell.held.dtype)
     ]
     others = list(args)
     for i in places:

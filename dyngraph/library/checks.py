@@ -79,7 +79,7 @@ def _check_fake(op: CustomOpDef, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     arrays = [t._cell.array for t in tensors_of((args, kwargs))]
     expected = jax.tree.leaves(jax.eval_shape(on_arrays(op._fake, args, kwargs), *arrays))
     results = list(tensors_of(op(*args, **kwargs)))
-    got = [(tuple(r.shape), r._cell.array.dtype) for r in results]
+    got = [(tuple(r.shape), r._cell.held.dtype) for r in results]
     said = [(e.shape, e.dtype) for e in expected]
     if got != said:
         raise RuntimeError(

@@ -268,7 +268,7 @@ def eye_(tensor: Tensor) -> Tensor:
         raise ValueError(
             f"Only tensors with 2 dimensions are supported, got shape {list(tensor.shape)}"
         )
-    return _write("eye_", tensor, jnp.eye(*tensor.shape, dtype=tensor._cell.array.dtype))
+    return _write("eye_", tensor, jnp.eye(*tensor.shape, dtype=tensor._cell.held.dtype))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -289,7 +289,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     own = jnp.arange(out) % (out // groups)
     rows = jnp.nonzero(own < channels)[0]
     centre = tuple(n // 2 for n in window)
-    zeros = jnp.zeros(tensor.shape, tensor._cell.array.dtype)
+    zeros = jnp.zeros(tensor.shape, tensor._cell.held.dtype)
     return _write("dirac_", tensor, zeros.at[(rows, own[rows], *centre)].set(1))
 
 

@@ -106,7 +106,7 @@ def _is_index(value: Any) -> bool:
         return True
     if isinstance(value, Tracer):
         return False
-    dtype = value._cell.array.dtype if isinstance(value, Tensor) else value.dtype
+    dtype = value._cell.held.dtype if isinstance(value, Tensor) else value.dtype
     return dtype.kind in "iu"
 
 

@@ -40,7 +40,7 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
     tensor([[-1.,  1.,  2.],
             [-1., -1., -1.]])
     """
-    own = input._cell.array
+    own = input._cell.held
     if not isinstance(value, Tensor):
         if isinstance(value, (list, tuple, str)) or value is None:
             raise TypeError(
@@ -48,7 +48,7 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
                 "tensor by dg.tensor(...)."
             )
         value = new_tensor(Storage(lift(value, "__setitem__", "value")))
-    elif value._cell.array.shape and place_of(value._cell.array) != place_of(own):
+    elif value._cell.held.shape and place_of(value._cell.held) != place_of(own):
         value = convert(value, None, input.device)
     items = basic_items(index)
     if items is None:
@@ -89,7 +89,7 @@ def _put_at(input: Tensor, index: tuple[Any, ...], value: Tensor) -> None:
         return
     if first is False:
         return
-    shape = input._cell.array.shape
+    shape = input._cell.held.shape
     basic, arrays, dims = split_index(shape, index)
     part = input
     if basic is not None:

@@ -10,12 +10,14 @@ from typing import Any
 
 import jax
 
+from dyngraph.dispatch import lift
 from dyngraph.ops.arguments import require_float, widened
 from dyngraph.ops.arithmetic import add, mul
 from dyngraph.ops.normalization import normalized, normalized_grad, statistics_of
 from dyngraph.ops.operator import define
 from dyngraph.ops.parts import select
 from dyngraph.ops.shape import clone
+from dyngraph.pending import call
 from dyngraph.tensor import Tensor
 
 
@@ -157,7 +159,7 @@ def batch_norm(
     >>> dg.nn.functional.batch_norm(x, None, None, training=True).flatten()
     tensor([-1.0000,  1.0000])
     """
-    if not input._cell.array.size:
+    if not input._cell.held.size:
         return _scaled_by_first(input, weight, bias)
     if not training:
         if running_mean is None or running_var is None:
@@ -169,7 +171,9 @@ def batch_norm(
     result = _batch_norm_training(input, weight, bias, eps)
     if running_mean is not None and running_var is not None:
         mean, var = running_mean._cell, running_var._cell
-        new_mean, new_var = _moved_statistics(input._cell.array, mean.array, var.array, momentum)
+        new_mean, new_var = call(
+            _moved_statistics, input._cell.held, mean.held, var.held, lift(momentum, "norm", "momentum")
+        )
         mean.write(new_mean)
         var.write(new_var)
     return result
@@ -266,8 +270,8 @@ def native_group_norm(
     >>> mean, rstd
     (tensor([[2.]]), tensor([[1.]]))
     """
-    shape = input._cell.array.shape
-    if shape[:2] != (N, C) or N * C * HxW != input._cell.array.size:
+    shape = input._cell.held.shape
+    if shape[:2] != (N, C) or N * C * HxW != input._cell.held.size:
         raise RuntimeError(
             f"native_group_norm: expected N, C and HxW of input {list(shape)}, got {N}, {C}, {HxW}"
         )

@@ -84,7 +84,7 @@ def conj(input: Any) -> Tensor:
 
 
 def _is_complex(input: Any) -> bool:
-    return not isinstance(input, Tensor) or input._cell.array.dtype.kind == "c"
+    return not isinstance(input, Tensor) or input._cell.held.dtype.kind == "c"
 
 
 def _angle_rule(grad: Any, self: Any) -> Any:

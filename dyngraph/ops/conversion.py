@@ -50,7 +50,7 @@ class MoveNode(Node):
         self.outputs = ((result.shape, result.dtype),)
         self.destination = result.sharding
         self.source = moved._cell.array.sharding
-        self.source_dtype = moved._cell.array.dtype
+        self.source_dtype = moved._cell.held.dtype
         self.sequence_nr = next(creation_numbers)
 
     def name(self) -> str:
@@ -92,7 +92,7 @@ def convert(
     tensor: Tensor, dtype: dtypes.dtype | None, device: Any, *, copy: builtins.bool = False
 ) -> Tensor:
     """`tensor` with that dtype and on that device, None meaning its own; itself if it is so."""
-    array = tensor._cell.array
+    array = tensor._cell.held
     wanted = array.dtype if dtype is None else dtype.dtype
     if array.dtype.kind == "c" and not (wanted == np.bool_ or dtypes.of(wanted).is_complex):
         warnings.warn(

@@ -63,7 +63,7 @@ def place_of(device: Any) -> jax.sharding.Sharding | None:
 
 def place_like(tensor: Tensor, device: Any, *, same_shape: bool = True) -> Any:
     """The place that `device` names, by default that of `tensor`."""
-    array = tensor._cell.array
+    array = tensor._cell.held
     if device is not None or isinstance(array, Tracer) or not array.committed:
         return place_of(device)
     if same_shape or len(array.devices()) == 1:

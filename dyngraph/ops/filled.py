@@ -189,7 +189,7 @@ def _constant_like(name: str, value: int, doc: str) -> Callable[..., Tensor]:
         check_tensor(name, input)
         wanted = input.dtype if dtype is None else dtype
         place = place_like(input, device)
-        return _filled(input._cell.array.shape, value, wanted, place, requires_grad)
+        return _filled(input._cell.held.shape, value, wanted, place, requires_grad)
 
     return titled(function, name, doc)
 

@@ -136,7 +136,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             f"copy_(): argument 'src' must be Tensor, not {type(src).__name__}. Wrap it by "
             "dg.tensor(...), or use fill_() for a number."
         )
-    if not _broadcasts(src._cell.array.shape, input._cell.array.shape):
+    if not _broadcasts(src._cell.held.shape, input._cell.held.shape):
         raise InPlaceError.shape("copy_", tuple(input.shape), tuple(src.shape))
     if src.device != input.device:
         src = convert(src, None, input.device)
@@ -184,7 +184,7 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
             "a detach() of it."
         )
     shape = read_size("resize_", size, UNSET)
-    if shape == input._cell.array.shape:
+    if shape == input._cell.held.shape:
         return input
     count, (root, _) = int(np.prod(shape)), memory_of(input)
     if count <= root.array.size:

@@ -46,13 +46,13 @@ def getitem(input: Tensor, index: Any) -> Tensor:
     tensor([[2., 0., 0.],
             [2., 0., 0.]])
     """
-    shape = input._cell.array.shape
+    shape = input._cell.held.shape
     kind = type(index)
     if kind is int:
         run, arguments = basic_plan(shape, (index,))
         return run(input, *arguments)
     if kind is not tuple and isinstance(index, Tensor) and shape:
-        array = index._cell.array
+        array = index._cell.held
         if array.dtype.kind == "i" and array.ndim:
             refuse_outside(index, shape[0], 0)
             return _index_operator(1)(input, index, (0,))
@@ -207,9 +207,9 @@ def _mask(item: Any) -> np.ndarray:
 
 
 def _getitem_advanced(input: Tensor, index: Sequence[Any]) -> Tensor:
-    basic, arrays, dims = split_index(input._cell.array.shape, index)
+    basic, arrays, dims = split_index(input._cell.held.shape, index)
     if basic is not None:
-        run, arguments = basic_plan(input._cell.array.shape, basic)
+        run, arguments = basic_plan(input._cell.held.shape, basic)
         input = run(input, *arguments)
     if not arrays:
         return input
@@ -308,7 +308,7 @@ def index_put(
     """
     items = [slice(None) if item is None else item for item in indices]
     items = [np.atleast_1d(i) if isinstance(i, (int, np.integer)) else i for i in items]
-    basic, arrays, dims = split_index(input._cell.array.shape, items)
+    basic, arrays, dims = split_index(input._cell.held.shape, items)
     if basic is not None or not arrays:
         raise IndexError(
             "index_put() takes arrays of positions, masks, and None for a whole dim, with at least "

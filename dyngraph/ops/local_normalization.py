@@ -7,9 +7,11 @@ from typing import Any
 
 import jax
 
+from dyngraph.dispatch import lift
 from dyngraph.ops.arguments import widened
 from dyngraph.ops.channel_normalization import batch_norm, group_norm
 from dyngraph.ops.operator import define
+from dyngraph.pending import call
 from dyngraph.tensor import Tensor
 
 
@@ -35,7 +37,7 @@ def instance_norm(
     """
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, eps=eps)
-    array = input._cell.array
+    array = input._cell.held
     if array.ndim < 3 or math.prod(array.shape[2:]) == 1:
         raise ValueError(
             "Expected more than 1 spatial element when training, got input size "
@@ -44,7 +46,9 @@ def instance_norm(
     result = group_norm(input, array.shape[1], weight, bias, eps)
     if running_mean is not None and running_var is not None:
         mean, var = running_mean._cell, running_var._cell
-        new_mean, new_var = _moved_averages(array, mean.array, var.array, momentum)
+        new_mean, new_var = call(
+            _moved_averages, array, mean.held, var.held, lift(momentum, "norm", "momentum")
+        )
         mean.write(new_mean)
         var.write(new_var)
     return result

@@ -21,7 +21,7 @@ from dyngraph.writing import look_at
 def layout_of(input: Tensor) -> Layout:
     """Where the tensor's elements are in its memory."""
     if input._view is None:
-        shape = input._cell.array.shape
+        shape = input._cell.held.shape
         return Layout(shape, contiguous_stride(shape), 0)
     return input._view.layout()
 
@@ -63,7 +63,7 @@ def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
             "is_contiguous(): argument 'memory_format' must be dyngraph.memory_format, not "
             f"{type(memory_format).__name__}. Pass for example dg.channels_last."
         )
-    shape = input._cell.array.shape
+    shape = input._cell.held.shape
     if len(shape) != memory_format.ndim:
         return False
     laid = layout_of(input).stride

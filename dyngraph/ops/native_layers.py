@@ -287,7 +287,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         return clone(input), ones_like(input, dtype=np.bool_)
     key = dropouts.draw_mask_key()
     result = dropouts.drop(input, key, float(p))
-    return result, _mask(key, float(p), input._cell.array.shape)
+    return result, _mask(key, float(p), input._cell.held.shape)
 
 
 def rrelu(

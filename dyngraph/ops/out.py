@@ -110,9 +110,9 @@ def write_out(
         for o, m in pairs:
             check_out(o, m)
         for o, m in pairs:
-            shape = m._cell.array.shape
-            if o._cell.array.shape != shape:
-                if warns and o._cell.array.size:
+            shape = m._cell.held.shape
+            if o._cell.held.shape != shape:
+                if warns and o._cell.held.size:
                     warnings.warn(_RESIZED.format(list(o.shape), list(shape)), stacklevel=3)
                 _resize(o, shape)
             assign(o, m, where, overlap=True)

@@ -72,9 +72,9 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
         return write_out(pow, out, (input, exponent), {})
     kind = type(exponent)
     if (kind is int or kind is float) and isinstance(input, Tensor):
-        if exponent in _INTEGER_POWERS and input._cell.array.dtype.kind not in "iub":
+        if exponent in _INTEGER_POWERS and input._cell.held.dtype.kind not in "iub":
             return _pow_integer(input, int(exponent))
-        if kind is int and exponent < 0 and input._cell.array.dtype.kind in "iu":
+        if kind is int and exponent < 0 and input._cell.held.dtype.kind in "iu":
             raise RuntimeError(
                 "Integers to negative integer powers are not allowed. Convert the base by .float()."
             )

@@ -239,7 +239,7 @@ def _drawn_like(name: str, sampler: Callable[..., Any], doc: str) -> Callable[..
     ) -> Tensor:
         check_tensor(name, input)
         wanted = drawn_dtype(name, input.dtype if dtype is None else dtype)
-        shape = input._cell.array.shape
+        shape = input._cell.held.shape
         draw = next_draw(sampler, generator, place_like(input, device), shape, wanted.dtype)
         return wrap(draw(), requires_grad=requires_grad)
 

@@ -101,7 +101,7 @@ def reshape(input: Any, *shape: Any) -> Tensor:
     """
     if len(shape) == 1:
         shape = shape[0]
-    if isinstance(input, Tensor) and input._cell.array.shape == shape:
+    if isinstance(input, Tensor) and input._cell.held.shape == shape:
         return _same_shape(input)
     return _reshape(input, shape)
 
@@ -124,7 +124,7 @@ def view(input: Any, *shape: Any, dtype: Any = None) -> Tensor:
         dtype = shape
     if dtype is not None:
         return _view_dtype(input, dtype=dtypes.as_dtype(dtype).dtype)
-    if isinstance(input, Tensor) and input._cell.array.shape == shape:
+    if isinstance(input, Tensor) and input._cell.held.shape == shape:
         return _same_shape(input)
     shown = _reshape(input, shape)
     if shown._view is None and isinstance(input, Tensor):
@@ -206,7 +206,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> dg.ones(2, 3, 4).flatten(1).shape
     dyngraph.Size([2, 12])
     """
-    if isinstance(input, Tensor) and start_dim == 0 and input._cell.array.ndim == 1:
+    if isinstance(input, Tensor) and start_dim == 0 and input._cell.held.ndim == 1:
         return input
     return _flatten(input, start_dim, end_dim)
 

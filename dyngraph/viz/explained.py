@@ -179,7 +179,7 @@ def _without_path(
         details.append(f"{name} was written to in place {version} times{at}")
     leaves = [n.variable for n in order if isinstance(n, AccumulateGrad) and n.variable is not None]
     shown = [
-        names.of_leaf(leaf) or described(leaf._cell.array.shape, leaf._cell.array.dtype)
+        names.of_leaf(leaf) or described(leaf._cell.held.shape, leaf._cell.held.dtype)
         for leaf in leaves
     ]
     more = f" and {len(shown) - MOST_NAMES} more" if len(shown) > MOST_NAMES else ""
