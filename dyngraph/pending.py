@@ -254,8 +254,7 @@ class Sequence:
         """Runs what was put off; raises the first error, after all has run that can."""
         with self.lock:
             if not self.kinds:
-                if self.given:
-                    self._start()
+                self._start()
                 return
             alive = [value for known in self.refs if (value := known()) is not None]
             batch = Batch(self.flat, self.kinds, self.places, self.given, alive, self.x64)
@@ -366,7 +365,7 @@ def done(array: Any) -> Pending:
 
 def _devices_of(array: Any) -> Any:
     """The devices that an array was put on; None for one that may be anywhere."""
-    return array.sharding.device_set if getattr(array, "committed", False) else None
+    return frozenset(array.sharding.device_set) if getattr(array, "committed", False) else None
 
 
 _new: Any = object.__new__
