@@ -25,7 +25,7 @@ from dyngraph.errors import InferenceTensorError
 from dyngraph.graph.node import NO_EDGE, creation_numbers
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
 from dyngraph.operator_node import OperatorNode, node_class
-from dyngraph.pending import NOTES, PUT_OFF, Saved
+from dyngraph.pending import NOTES, PUT_OFF
 from dyngraph.storage import PendingStorage, Storage, are_inference, cell_of
 from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor
 
@@ -220,8 +220,8 @@ def write_dispatcher(
     """The function that runs an operator; see `DispatcherSource` for the arguments.
 
     `namespace` holds what `signature` and `prologue` name. With `table` the kernels are another
-    dispatcher's. The function has two others of the same operator: `with_kept()`, and `deferred`,
-    which takes all arguments in the order of the spec.
+    dispatcher's. The function calls another one in deferred mode, which is written when it is
+    needed.
     """
     source = write(
         spec,
@@ -270,17 +270,18 @@ def write_dispatcher(
         )
     )
 
+
     def deferred(*arguments: Any) -> Any:
-        function.deferred = same_operator(
+        run = scope["deferred"] = same_operator(
             signature=", ".join([*names, "kept"] if kept else names),
             optional=optional,
             python_operator=python_operator,
             kept=kept,
             write=DeferredSource,
         )
-        return function.deferred(*arguments)
+        return run(*arguments)
 
-    function.deferred = deferred
+    scope["deferred"] = deferred
     return function
 
 
@@ -308,7 +309,6 @@ _SCOPE: dict[str, Any] = {
     "NO_EDGE": NO_EDGE,
     "OPERANDS": OPERANDS,
     "PendingStorage": PendingStorage,
-    "Saved": Saved,
     "Storage": Storage,
     "Tensor": Tensor,
     "attach": attach,

@@ -32,7 +32,6 @@ class DispatcherSource:
     call = "{forward}({values})"
     cell = "new(Storage); cell.array = out"
     new_cell = "Storage"
-    saved = "{values}"
     """What another text of the same operator has otherwise."""
 
     def __init__(
@@ -77,15 +76,21 @@ class DispatcherSource:
 
     def observed(self) -> str:
         """The way in modes that look at the call, which run this function again with them off."""
+        others = modes.OBSERVED & ~modes.DEFERRED
         return (
             f"    if flags >= {modes.FORWARD}:\n"
+            f"        if not flags & {others}:\n"
+            f"            return deferred({', '.join(self.names())})\n"
             f"        return run_observed(call, {bool(self.places)}, {self.given()})"
         )
 
     def given(self) -> str:
         """Source of a dict of the call's own arguments: inputs, then statics."""
-        names = (*self.inputs, *self.spec.statics, *(["kept"] if self.kept else []))
-        return f"{{{', '.join(f'{n!r}: {n}' for n in names)}}}"
+        return f"{{{', '.join(f'{n!r}: {n}' for n in self.names())}}}"
+
+    def names(self) -> tuple[str, ...]:
+        """The call's own arguments."""
+        return (*self.inputs, *self.spec.statics, *(["kept"] if self.kept else []))
 
     def unwrap(self, i: int, p: str) -> str:
         """Input `p`: its array, and what recording would ask of it."""
@@ -220,7 +225,7 @@ class DispatcherSource:
 
     def set_saved(self, values: str, guards: str) -> str:
         """Sets what a node saves."""
-        return f"node.saved = {self.saved.format(values=values)}; node.guards = {guards}"
+        return f"node.saved = {values}; node.guards = {guards}"
 
     def pick(self) -> list[str]:
         """What the plan says; for the default rule it depends on the inputs' shapes."""
@@ -261,7 +266,6 @@ class DeferredSource(DispatcherSource):
     slot = "held"
     call = "note({forward}, {values})"
     new_cell = "cell_of"
-    saved = "Saved({values})"
 
     @property
     def cell(self) -> str:  # type: ignore[override]
@@ -273,4 +277,7 @@ class DeferredSource(DispatcherSource):
         return f"    flags &= {modes.GRAD | modes.INFERENCE}"
 
     def pick(self) -> list[str]:
-        return [*super().pick(), "        node.saved = Saved(node.saved)"]
+        return [*super().pick(), "        node.saved = [*node.saved]"]
+
+    def set_saved(self, values: str, guards: str) -> str:
+        return super().set_saved(f"[{values[1:-1]}]", guards)

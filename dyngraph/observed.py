@@ -31,10 +31,8 @@ def run_observed(
     """
     flags = modes.get_flags()
     if flags & modes.DEFERRED:
-        others = flags & modes.OBSERVED & ~modes.DEFERRED
-        if not others:
-            return call.deferred(*given.values())
-        if others != modes.PACKING:  # what these modes look at has happened
+        if flags & modes.OBSERVED & ~modes.DEFERRED != modes.PACKING:
+            # the other modes look at what has happened
             modes.set_flags(flags & ~modes.DEFERRED)
             try:
                 return run_observed(write, call, recorded, given)

@@ -1,7 +1,9 @@
 """Pending: a value that a kernel call which was put off will make; Sequence: these calls, in order.
 
 Invariant: a Sequence holds kernels, numbers, and the arrays that come from outside; it knows what
-its calls will make weakly, so that what nobody refers to any more is not made.
+its calls will make weakly, so that what nobody refers to any more is not made. Only its own thread
+adds to it, and a call is there when its kind is; so another thread may run what it finds, and both
+come to the same values.
 
 # Note [Kernels are put off]
 In deferred mode an operator notes its kernel's call here, and its result's Storage holds a Pending
@@ -12,10 +14,10 @@ nodes do, makes nothing run. So no rule has to be learned: a program that asks f
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable, Sequence as Row
-from contextvars import ContextVar
 from types import CodeType
 from typing import Any, NamedTuple
 from weakref import ref
@@ -161,17 +163,6 @@ def resolved(value: Any) -> Any:
     return value.force() if value.__class__ is Pending else value
 
 
-class Saved(tuple[Any, ...]):
-    """The saved values of a node, some of them Pending: its type tells that they are to be asked
-    for their arrays."""
-
-    __slots__ = ()
-
-    def arrays(self) -> tuple[Any, ...]:
-        """The arrays."""
-        return tuple([resolved(value) for value in self])
-
-
 class Given:
     """A value that comes from outside: its number counts down from -1."""
 
@@ -215,16 +206,16 @@ class Batch(NamedTuple):
 
 
 class Sequence:
-    """The calls that a thread has put off."""
+    """The calls that a thread has put off since calls were last run."""
 
     __slots__ = (
         "devices",
         "entries",
         "flat",
         "given",
+        "home",
         "kept",
         "kinds",
-        "lock",
         "many",
         "places",
         "refs",
@@ -235,11 +226,6 @@ class Sequence:
     """Runs the calls and gives the values to what is alive; set by the layer above."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.many = jax.device_count() > 1 or jax.default_backend() != "cpu"
-        self._start()
-
-    def _start(self) -> None:
         self.flat: list[Any] = []
         self.kinds: list[Any] = []
         self.refs: list[ref[Pending]] = []
@@ -247,24 +233,37 @@ class Sequence:
         self.given: list[Given] = []
         self.entries: dict[int, Given] = {id(None): _NOTHING}
         self.kept: list[Any] = []
+        self.home: Any = None
+        self.many = _are_many()
         self.devices: Any = None
         self.x64: bool = jax.config.jax_enable_x64  # type: ignore[attr-defined]
 
     def run(self) -> None:
         """Runs what was put off; raises the first error, after all has run that can."""
-        with self.lock:
-            if not self.kinds:
-                self._start()
-                return
-            alive = [value for known in self.refs if (value := known()) is not None]
-            batch = Batch(self.flat, self.kinds, self.places, self.given, alive, self.x64)
-            self._start()
-            flags = modes.get_flags()
-            modes.set_flags(flags & ~modes.DEFERRED)
-            try:
-                Sequence.execute(batch)
-            finally:
-                modes.set_flags(flags)
+        if _own.sequence is self:
+            _own.sequence = Sequence()
+        if not self.kinds:
+            return
+        flat, kinds, refs = self._calls()
+        known = [value for reference in refs if (value := reference()) is not None]
+        alive = [value for value in known if value.value is None]
+        batch = Batch(flat, kinds, self.places, self.given, alive, self.x64)
+        flags = modes.get_flags()
+        modes.set_flags(flags & ~modes.DEFERRED)
+        try:
+            Sequence.execute(batch)
+        finally:
+            modes.set_flags(flags)
+
+    def _calls(self) -> tuple[list[Any], list[Any], list[ref[Pending]]]:
+        """`flat`, `kinds` and `refs` of the calls that are there."""
+        count = len(self.kinds)
+        if len(self.places) == count:
+            return self.flat, self.kinds, self.refs
+        flat, kinds = self.flat[:], self.kinds[:count]  # one more is being noted
+        kernels = [i for i, item in enumerate(flat) if not (item is None or type(item) is int)]
+        made = sum([1 if k.__class__ is Kind else len(k) - k.count(None) for k in kinds])
+        return flat[: [*kernels, len(flat)][count]], kinds, self.refs[:made]
 
     # --- noting a call ------------------------------------------------------------------------
 
@@ -310,7 +309,7 @@ class Sequence:
         Raises what the call would raise.
         """
         shapes = vars(kernel).setdefault("shapes", {})
-        kinds, entries, x64 = tuple([i.kind for i in inputs]), self.entries, self.x64
+        kinds, x64 = tuple([i.kind for i in inputs]), self.x64
         found = shapes.get(kinds)
         if found is None:
             flags = modes.get_flags()
@@ -324,7 +323,7 @@ class Sequence:
             else:
                 found = kind_of(made, x64)
             shapes[kinds] = found
-            if self.entries is not entries:  # the kernel asked for a value that was put off
+            if _own.sequence is not self:  # the kernel asked for a value that was put off
                 raise Again(lambda: None)
         return found
 
@@ -340,6 +339,13 @@ class Sequence:
             made.append(out)
         return made
 
+    def find_user(self, frame: Any) -> Any:
+        """The innermost frame that is not this package's, from where operators are called."""
+        while frame.f_globals.get("__name__", "")[:8] == "dyngraph" and frame.f_back is not None:
+            frame = frame.f_back
+        self.home = frame.f_globals
+        return frame
+
     def otherwise(self, why: Exception, kernel: Any, values: Row[Any]) -> Any:
         """What becomes of a call that could not be noted as it was."""
         if type(why) is Again:
@@ -349,18 +355,8 @@ class Sequence:
 
 
 def run_now(kernel: Any, values: Row[Any]) -> Any:
-    """A kernel's results, computed now, in the form of pending values."""
-    made = kernel(*[resolved(value) for value in values])
-    if isinstance(made, (tuple, list)):
-        return [None if m is None else done(m) for m in made]
-    return done(made)
-
-
-def done(array: Any) -> Pending:
-    """An array in the form of a pending value."""
-    out = _new(Pending)
-    out.kind, out.number, out.sequence, out.value = kind_of(array, False), 0, None, array
-    return out
+    """A kernel's results, computed now."""
+    return kernel(*[resolved(value) for value in values])
 
 
 def _devices_of(array: Any) -> Any:
@@ -369,15 +365,25 @@ def _devices_of(array: Any) -> Any:
 
 
 _new: Any = object.__new__
-_sequence: ContextVar[Any] = ContextVar("dyngraph_sequence", default=None)
-get_sequence, set_sequence = _sequence.get, _sequence.set
 
 
-def settle() -> None:
-    """Runs what this thread has put off."""
-    sequence = get_sequence()
-    if sequence is not None:
-        sequence.run()
+@functools.cache
+def _are_many() -> bool:
+    """Whether arrays may be on several devices."""
+    return jax.device_count() > 1 or jax.default_backend() != "cpu"
+
+
+class _Own(threading.local):
+    def __init__(self) -> None:
+        self.sequence = Sequence()
+
+
+_own = _Own()
+
+
+def current_sequence() -> Sequence:
+    """What this thread puts off."""
+    return _own.sequence
 
 
 def is_deferring() -> bool:
@@ -395,44 +401,36 @@ def call(kernel: Any, *held: Any) -> Any:
 # --- one function for each number of arguments ------------------------------------------------
 
 
-def _line(frame: Any) -> tuple[CodeType, int]:
-    """Where the innermost frame that is not this package's is."""
-    while frame.f_globals.get("__name__", "")[:8] == "dyngraph" and frame.f_back is not None:
-        frame = frame.f_back
-    return frame.f_code, frame.f_lasti
-
-
 _FIND = """
-            s{i} = (
-                x{i}
-                if x{i}.__class__ is Pending and x{i}.sequence is sequence
-                else entries.get(id(x{i})) or sequence.enter(x{i})
-            )"""
+        s{i} = (
+            x{i}
+            if x{i}.__class__ is Pending and x{i}.sequence is sequence
+            else entries.get(id(x{i})) or sequence.enter(x{i})
+        )"""
 _NOTE = """
 def note{count}(kernel, {values}):
-    sequence = get_sequence()
+    sequence = own.sequence
     kinds = sequence.kinds
     if len(kinds) >= LONGEST:
         sequence.run()
+        sequence = own.sequence
         kinds = sequence.kinds
     try:
-        with sequence.lock:
-            entries = sequence.entries{find}
-            if sequence.many:
-                sequence.keep_apart(({inputs},))
-            try:
-                kind = kernel.shapes[{keys}]
-            except (AttributeError, KeyError):
-                kind = sequence.infer(kernel, ({inputs},))
-            frame = getframe(4)
-            if frame.f_globals.get("__name__", "")[:8] == "dyngraph":
-                sequence.places.append(line(frame))
-            else:
-                sequence.places.append((frame.f_code, frame.f_lasti))
-            sequence.kinds.append(kind)
-            sequence.flat += (kernel, {numbers})
-            if kind.__class__ is tuple:
-                return sequence.make(kind)
+        entries = sequence.entries{find}
+        if sequence.many:
+            sequence.keep_apart(({inputs},))
+        try:
+            kind = kernel.shapes[{keys}]
+        except (AttributeError, KeyError):
+            kind = sequence.infer(kernel, ({inputs},))
+        frame = getframe(3)
+        if frame.f_globals is not sequence.home:
+            frame = sequence.find_user(frame)
+        sequence.places.append((frame.f_code, frame.f_lasti))
+        sequence.flat += (kernel, {numbers})
+        if kind.__class__ is tuple:
+            out = sequence.make(kind)
+        else:
             refs = sequence.refs
             out = new(Pending)
             out.kind = kind
@@ -440,7 +438,8 @@ def note{count}(kernel, {values}):
             out.sequence = sequence
             out.value = None
             refs.append(ref(out))
-            return out
+        kinds.append(kind)
+        return out
     except (Again, AtOnce) as why:
         return sequence.otherwise(why, kernel, ({values},))
 """
@@ -465,10 +464,9 @@ def _write(count: int) -> Callable[..., Any]:
         "AtOnce": AtOnce,
         "LONGEST": LONGEST,
         "Pending": Pending,
-        "get_sequence": get_sequence,
         "getframe": sys._getframe,
-        "line": _line,
         "new": _new,
+        "own": _own,
         "ref": ref,
     }
     exec(compile(source, f"<noting of {count} arguments>", "exec"), scope)

@@ -18,9 +18,7 @@ from dyngraph.pending import (
     Failed,
     Kind,
     Sequence,
-    get_sequence,
-    set_sequence,
-    settle,
+    current_sequence,
 )
 from dyngraph.tracing import Tracer
 
@@ -50,15 +48,13 @@ class deferred(modes.ModeSwitch):  # noqa: N801 - it is used as a function is
     def __enter__(self) -> Self:
         flags = modes.get_flags()
         self.previous.append(flags)
-        if self.enabled and get_sequence() is None:
-            set_sequence(Sequence())
         modes.switch(modes.DEFERRED, on=self.enabled)
         return self
 
     def __exit__(self, *exception: object) -> None:
         modes.switch(modes.DEFERRED, on=bool(self.previous.pop() & modes.DEFERRED))
         if self.enabled and not modes.get_flags() & modes.DEFERRED:
-            settle()
+            current_sequence().run()
 
     def clone(self) -> deferred:
         return deferred(self.enabled)

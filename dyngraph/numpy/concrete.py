@@ -35,7 +35,7 @@ def run_concrete(
     flags = modes.get_flags()
     if flags & modes.FORWARD:
         return _run_dual(name, node_name, function, inputs)
-    if flags & modes.OBSERVED:
+    if flags & modes.OBSERVED & ~modes.DEFERRED:
         return observe(lambda: run_concrete(name, node_name, function, inputs), inputs)
     arrays = [
         x._cell.array if isinstance(x, Tensor) else lift(x, name, f"input{i}")
