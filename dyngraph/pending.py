@@ -339,6 +339,28 @@ class Sequence:
             made.append(out)
         return made
 
+    def note_whole(
+        self, whole: Any, made: Row[Kind], values: Row[Any], frame: Any
+    ) -> list[Pending | None]:
+        """Notes several calls as one, which make values of known kinds."""
+        try:
+            known = [
+                v if v.__class__ is Pending and v.sequence is self
+                else self.entries.get(id(v)) or self.enter(v)
+                for v in values
+            ]
+            if self.many:
+                self.keep_apart(known)
+        except Again as why:
+            why.run()
+            return _own.sequence.note_whole(whole, made, values, frame)
+        frame = self.find_user(frame)
+        self.places.append((frame.f_code, frame.f_lasti))
+        self.flat += (whole, *[k.number for k in known])
+        results = self.make(made)
+        self.kinds.append(tuple(made))
+        return results
+
     def find_user(self, frame: Any) -> Any:
         """The innermost frame that is not this package's, from where operators are called."""
         while frame.f_globals.get("__name__", "")[:8] == "dyngraph" and frame.f_back is not None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from dyngraph import modes
 from dyngraph.compiled import report
+from dyngraph.compiled.joined import run_joined
 from dyngraph.compiled.program import Cache
 from dyngraph.compiled.recording import RecordedValues
 from dyngraph.compiled.schedule import Schedule
@@ -16,7 +17,7 @@ from dyngraph.compiled.walk import Walk, walk
 from dyngraph.graph import anomaly
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge
-from dyngraph.values import ARRAYS, TENSORS
+from dyngraph.values import ARRAYS, PENDING, TENSORS
 
 Source = int
 """Where a result is: the number of an output of the Schedule, or `~` the place of an array of the
@@ -47,6 +48,9 @@ _routes = Cache(lambda route: route.nodes)
 def run_compiled(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
     """Sends gradients through a graph as the Engine does, with the kernels compiled together."""
     how = task.values
+    if how is PENDING:
+        run_joined(task, edges, gradients)
+        return
     if how not in (ARRAYS, TENSORS) or modes.get_flags() & modes.MAPPED:
         GraphTask.run(task, edges, gradients)
         return

@@ -3,13 +3,15 @@ for."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import itertools
+from collections.abc import Hashable, Iterator, Sequence as Row
 from typing import Any, Self
 
 import jax
 
 from dyngraph import modes
 from dyngraph.compiled import report
+from dyngraph.compiled.joined import Fragment
 from dyngraph.compiled.program import Aval, Cache, Call, run_call
 from dyngraph.compiled.schedule import Schedule, find_schedule, forget
 from dyngraph.pending import (
@@ -100,19 +102,44 @@ def run(batch: Batch) -> None:
 Sequence.execute = staticmethod(run)
 
 
-def _calls(batch: Batch) -> list[Call]:
-    """The calls, from the flat list of their kernels and numbers."""
-    calls: list[Call] = []
-    inputs: list[int | None] = []
-    for item in reversed(batch.flat):
-        if item is None or type(item) is int:
-            inputs.append(item)
-        else:
-            made = batch.kinds[~len(calls)]
-            count = len([m for m in made if m is not None]) if type(made) is tuple else 1
-            calls.append(Call(item, tuple(inputs[::-1]), count))
-            inputs.clear()
-    return calls[::-1]
+class _Calls:
+    """The calls of a batch, each by itself: those of a Fragment too.
+
+    `numbers` gives for each value of the batch its number among those that these calls make, of
+    kinds `made`.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.calls: list[Call] = []
+        self.places: list[Any] = []
+        self.made: list[Kind] = []
+        self.numbers: list[int] = []
+        for (kernel, inputs), kind, place in zip(
+            _rows(batch.flat), batch.kinds, batch.places, strict=False
+        ):
+            given = [i if i is None or i < 0 else self.numbers[i] for i in inputs]
+            first = len(self.made)
+            if type(kernel) is Fragment:
+                for (inner, own), made in zip(_rows(kernel.flat), kernel.kinds, strict=True):
+                    moved = [i if i is None else i + first if i >= 0 else given[~i] for i in own]
+                    self._add(inner, moved, made, place)
+                self.numbers += [first + number for number in kernel.outputs]
+            else:
+                self._add(kernel, given, kind, place)
+                self.numbers += range(first, len(self.made))
+
+    def _add(self, kernel: Any, inputs: list[int | None], kind: Any, place: Any) -> None:
+        kinds = [k for k in (kind if type(kind) is tuple else (kind,)) if k is not None]
+        self.calls.append(Call(kernel, tuple(inputs), len(kinds)))
+        self.made += kinds
+        self.places.append(place)
+
+
+def _rows(flat: Row[Any]) -> Iterator[tuple[Any, list[int | None]]]:
+    """Each call's kernel and the numbers of its arguments."""
+    starts = [i for i, item in enumerate(flat) if not (item is None or type(item) is int)]
+    for start, end in itertools.pairwise([*starts, len(flat)]):
+        yield flat[start], list(flat[start + 1 : end])
 
 
 def _aval(kind: Kind) -> Aval:
@@ -121,13 +148,10 @@ def _aval(kind: Kind) -> Aval:
 
 def _schedule(batch: Batch) -> Schedule:
     """The Schedule of these calls."""
-    made: list[Aval] = []
-    for kind in batch.kinds:
-        kinds = kind if type(kind) is tuple else (kind,)
-        made += [_aval(k) for k in kinds if k is not None]
+    found = _Calls(batch)
     inputs = [_aval(given.kind) for given in batch.given]
-    outputs = [value.number for value in batch.alive]
-    return find_schedule(_calls(batch), inputs, made, outputs, 0)
+    outputs = [found.numbers[value.number] for value in batch.alive]
+    return find_schedule(found.calls, inputs, [_aval(kind) for kind in found.made], outputs, 0)
 
 
 def _run_one_by_one(batch: Batch, error: Exception) -> None:
@@ -136,7 +160,8 @@ def _run_one_by_one(batch: Batch, error: Exception) -> None:
     arrays = [given.value for given in batch.given]
     values: list[Any] = []
     first: Exception | None = None
-    for call, place in zip(_calls(batch), batch.places, strict=True):
+    found = _Calls(batch)
+    for call, place in zip(found.calls, found.places, strict=True):
         failed = [
             values[i] for i in call.inputs if i is not None and i >= 0 and type(values[i]) is Failed
         ]
@@ -150,10 +175,10 @@ def _run_one_by_one(batch: Batch, error: Exception) -> None:
             first = first or failure
             values += [Failed(failure)] * call.made
     for value in batch.alive:
-        value.value, value.sequence = values[value.number], None
+        value.value, value.sequence = values[found.numbers[value.number]], None
     if first is not None:
         raise first
-    report.note_failure(len(batch.kinds), error)  # only together did they fail
+    report.note_failure(len(found.calls), error)  # only together did they fail
 
 
 def _blame(error: Exception, call: Call, place: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dyngraph.compiled import backward, deferral, report, schedule
+from dyngraph.compiled import backward, deferral, joined, report, schedule
 from dyngraph.compiled.program import Program
 from dyngraph.compiled.report import Stats
 
@@ -52,5 +52,6 @@ def clear() -> None:
     """Forgets everything that was compiled, and sets the counts to 0."""
     backward.clear()
     deferral.clear()
+    joined.clear()
     schedule.clear()
     report.reset()

@@ -11,6 +11,7 @@ from dyngraph.configuration import config
 from dyngraph.graph import engine
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge
+from dyngraph.values import PENDING
 
 
 class compiled_autograd(modes.ModeSwitch):  # noqa: N801 - it is used as a function is
@@ -52,7 +53,8 @@ def is_enabled() -> bool:
 
 
 def _run_as_configured(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
-    (run_compiled if config.compiled_autograd else GraphTask.run)(task, edges, gradients)
+    compiled = config.compiled_autograd or task.values is PENDING
+    (run_compiled if compiled else GraphTask.run)(task, edges, gradients)
 
 
 engine.default_runner = _run_as_configured

@@ -18,6 +18,7 @@ from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge, Node
 from dyngraph.tensor import Tensor
+from dyngraph.values import PENDING
 
 _created = attrgetter("sequence_nr")
 
@@ -47,6 +48,7 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
     """The walk of a backward from these edges; None where its graph has no key."""
     if len(edges) > 1 and jax.device_count() > 1:
         return None  # the roots may be on several devices
+    pending = task.values is PENDING
     roots = list(dict.fromkeys([node for node, _ in edges if node is not None]))
     ends, beside = _restrict(roots, task) if task.asked or task.targets else ([], [])
     numbers: dict[Any, int] = dict.fromkeys(beside, BESIDE)
@@ -70,9 +72,12 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
                 plans.append(node.plan)
                 outputs.append(node.outputs)
                 created.append(node.sequence_nr)
-                if type(node.saved) is not tuple:  # freed, or packed
-                    return None
-                lifted += node.saved
+                saved = node.saved
+                if type(saved) is not tuple:
+                    if type(saved) is not list:  # freed, or packed
+                        return None
+                    saved = saved if pending else node.arrays()
+                lifted += saved
                 guards += node.guards
                 onward += node.edges
                 for below, _ in node.edges:
@@ -103,7 +108,7 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
             if meta.grad is not None:
                 if meta.grad._edge is not None:
                     return None
-                grad = meta.grad._cell.array
+                grad = meta.grad._cell.held if pending else meta.grad._cell.array
         grads.append(grad)
 
     lifted += gradients
@@ -120,7 +125,7 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
         tuple([number for _, number in onward]),
         tuple([places[i] for i in ids]),
         _types(arrays),
-        _types([leaf._cell.array for leaf in leaves]),
+        _types([leaf._cell.held if pending else leaf._cell.array for leaf in leaves]),
         tuple([numbers[node] for node in accumulating]),
         tuple([grad is not None for grad in grads]),
         tuple([(numbers[node], number) for node, number in edges]),
