@@ -270,7 +270,6 @@ def write_dispatcher(
         )
     )
 
-
     def deferred(*arguments: Any) -> Any:
         run = scope["deferred"] = same_operator(
             signature=", ".join([*names, "kept"] if kept else names),

@@ -13,7 +13,7 @@ from typing import Any
 from dyngraph import dtypes
 from dyngraph.ops import fourier, from_data, permutation
 from dyngraph.ops.arguments import distinct_dims, titled
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import described
 from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor
 
@@ -24,7 +24,7 @@ def _along_one_dim(name: str, transform: Callable[..., Tensor], doc: str) -> Cal
     def function(
         input: Any, n: int | None = None, dim: int = -1, norm: str | None = None
     ) -> Tensor:
-        if not array_of(input).ndim:
+        if not described(input).ndim:
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         return transform(input, None if n is None else (n,), (dim,), norm)
 
@@ -307,7 +307,7 @@ def ifftshift(input: Any, dim: Any = None) -> Tensor:
 
 
 def _rolled(input: Any, dim: Any, more: int) -> Tensor:
-    shape = array_of(input).shape
+    shape = described(input).shape
     dims = tuple(range(len(shape))) if dim is None else distinct_dims(dim, len(shape))
     return permutation.roll(input, tuple((shape[d] + more) // 2 for d in dims), dims)
 

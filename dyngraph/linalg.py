@@ -39,7 +39,7 @@ from dyngraph.ops.factorizations import (
     cholesky_ex as cholesky_ex,
     lu_factor_ex as lu_factor_ex,
 )
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import array_of, described
 from dyngraph.ops.indefinite import (
     ldl_factor as ldl_factor,
     ldl_factor_ex as ldl_factor_ex,
@@ -157,7 +157,7 @@ def matrix_norm(
     >>> dg.linalg.matrix_norm(dg.tensor([[3.0, 0.0], [0.0, 4.0]]), 2)
     tensor(4.)
     """
-    ndim = array_of(A).ndim
+    ndim = described(A).ndim
     if ndim < 2:
         raise RuntimeError(
             "linalg.matrix_norm: The input tensor A must have at least 2 dimensions."
@@ -188,7 +188,7 @@ def matrix_norm(
 
 def _largest(sizes: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     """The largest of sizes along `dim`, 0 where there are none."""
-    some = array_of(sizes).shape[dim]
+    some = described(sizes).shape[dim]
     return (extremes.amax if some else reduction.sum)(sizes, dim, keepdim)
 
 
@@ -215,7 +215,7 @@ def norm(
     dims = None if dim is None else as_ints(dim)
     if ord is None:
         return vector_norm(A, 2, dims, keepdim, dtype=dtype)
-    ndim = array_of(A).ndim
+    ndim = described(A).ndim
     if dims is None and ndim not in (1, 2):
         raise RuntimeError(
             "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
@@ -240,7 +240,7 @@ def cond(A: Any, p: float | str | None = None) -> Tensor:
     """
     if p is None or p in (2, -2):
         values = svdvals(A)
-        if not array_of(values).shape[-1]:  # there are no values to compare: 0, as in PyTorch
+        if not described(values).shape[-1]:  # there are no values to compare: 0, as in PyTorch
             return reduction.sum(values, -1)
         largest, smallest = values[..., 0], values[..., -1]
         return smallest / largest if p == -2 else largest / smallest

@@ -30,14 +30,12 @@ def run_observed(
     function that runs an operator.
     """
     flags = modes.get_flags()
-    if flags & modes.DEFERRED:
-        if flags & modes.OBSERVED & ~modes.DEFERRED != modes.PACKING:
-            # the other modes look at what has happened
-            modes.set_flags(flags & ~modes.DEFERRED)
-            try:
-                return run_observed(write, call, recorded, given)
-            finally:
-                modes.switch(modes.DEFERRED, on=True)
+    if flags & modes.DEFERRED and flags & modes.OBSERVED != modes.DEFERRED | modes.PACKING:
+        modes.set_flags(flags & ~modes.DEFERRED)  # the other modes look at what has happened
+        try:
+            return run_observed(write, call, recorded, given)
+        finally:
+            modes.switch(modes.DEFERRED, on=True)
     if flags & modes.INTERCEPTED:
         return _interceptors.get()[-1].run(call, given)
     spec = call.spec

@@ -178,14 +178,14 @@ class Given:
 _NOTHING = Given(None, None, None, None)
 
 
-class Again(Exception):  # noqa: N818 - it is no error: the call is noted once more
+class Again(Exception):
     """Something had to run before a call can be noted: `run()` does it."""
 
     def __init__(self, run: Callable[[], Any]) -> None:
         self.run = run
 
 
-class AtOnce(Exception):  # noqa: N818
+class AtOnce(Exception):
     """A call that can't be put off."""
 
 
@@ -308,6 +308,8 @@ class Sequence:
 
         Raises what the call would raise.
         """
+        if not hasattr(kernel, "eval_shape"):  # a function that runs on values
+            raise AtOnce
         shapes = vars(kernel).setdefault("shapes", {})
         kinds, x64 = tuple([i.kind for i in inputs]), self.x64
         found = shapes.get(kinds)
@@ -345,7 +347,8 @@ class Sequence:
         """Notes several calls as one, which make values of known kinds."""
         try:
             known = [
-                v if v.__class__ is Pending and v.sequence is self
+                v
+                if v.__class__ is Pending and v.sequence is self
                 else self.entries.get(id(v)) or self.enter(v)
                 for v in values
             ]
@@ -373,10 +376,10 @@ class Sequence:
         if type(why) is Again:
             why.run()
             return note(kernel, *values)
-        return run_now(kernel, values)
+        return run_now(kernel, *values)
 
 
-def run_now(kernel: Any, values: Row[Any]) -> Any:
+def run_now(kernel: Any, *values: Any) -> Any:
     """A kernel's results, computed now."""
     return kernel(*[resolved(value) for value in values])
 
@@ -496,10 +499,10 @@ def _write(count: int) -> Callable[..., Any]:
 
 
 class _Notes(dict[int, Callable[..., Any]]):
-    """The functions that note calls, by the number of arguments."""
+    """The functions that note calls, by the number of arguments; without any, a call runs."""
 
     def __missing__(self, count: int) -> Callable[..., Any]:
-        return self.setdefault(count, _write(count))
+        return self.setdefault(count, _write(count) if count else run_now)
 
 
 NOTES = _Notes()

@@ -20,8 +20,8 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors configuration tracing modes pending pure dtypes devices storage viewing kernels mapped_plan
-    printing tangents batches
+    errors configuration tracing modes pending pure dtypes devices storage viewing kernels
+    mapped_plan printing tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
     graph.calling graph.accumulate graph.entry graph.passing graph.engine graph
     described ways_out tensor random
@@ -55,7 +55,8 @@ READING_ORDER = """
     numpy linalg fft special masked signal autograd
     compiled.fusion compiled.report compiled.program compiled.pieces compiled.compilation
     compiled.difference compiled.schedule compiled.traced compiled.segment compiled.recording
-    compiled.walk compiled.backward compiled.toggle compiled.deferral compiled.overview compiled
+    compiled.walk compiled.joined compiled.backward compiled.toggle compiled.deferral
+    compiled.overview compiled
     library func utils
     nn
     optim.need_optax optim.optimizer optim.checks optim.options optim.transforms optim.fields

@@ -250,7 +250,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 def _raising(result: Any) -> Any:
     if not isinstance(result, Tensor) or not result.dtype.is_differentiable:
         return result
-    array = result._cell.array
+    array = result._cell.held
     message = (
         "trying to differentiate twice a function that was marked with @once_differentiable. Leave "
         "the mark out where its backward consists of dyngraph's operators."

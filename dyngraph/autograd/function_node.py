@@ -33,7 +33,7 @@ from dyngraph.graph.node import Edge, InputMetadata, Node, PythonCall, Values
 from dyngraph.graph.packing import Hooks, Packed, pack
 from dyngraph.graph.saved import SavedTensor
 from dyngraph.operator_node import unpacked
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, cell_of
 from dyngraph.tensor import Tensor, new_tensor, tensor_at
 from dyngraph.values import place_of, put
 
@@ -213,7 +213,7 @@ class BackwardCFunction(FunctionCtx, Node):
             edge = None
         else:
             number, origin = None, weakref.ref(tensor)
-        return SavedValue(cell.array, cell, cell.version, edge, number, origin, tangent)
+        return SavedValue(cell.held, cell, cell.version, edge, number, origin, tangent)
 
     def show(self, position: int) -> Tensor | None:
         """A saved tensor, with its history; a leaf, or one that is as it was, is itself."""
@@ -237,12 +237,12 @@ class BackwardCFunction(FunctionCtx, Node):
             tensor = unpacked(value)
             if edge is number is tangent is None and not tensor.requires_grad:
                 return tensor
-            cell = tensor._cell if tensor._view is None else Storage(tensor._cell.array)
+            cell = tensor._cell if tensor._view is None else cell_of(tensor._cell.held)
         else:
             tensor = origin() if origin is not None else None
             if tensor is not None and tensor._cell is owner and _is_at(tensor, edge):
                 return tensor
-            cell = owner if owner is not None and owner.holds(value) else Storage(value)
+            cell = owner if owner is not None and owner.holds(value) else cell_of(value)
         tensor = tensor_at(cell, edge) if number is None else new_tensor(cell, (self, number))
         if tangent is not None:
             tensor.need_meta().tangent = tangent
@@ -376,7 +376,7 @@ class BackwardCFunction(FunctionCtx, Node):
 
 def describe(tensor: Tensor) -> Output:
     """What a Function's node keeps of an output."""
-    array = tensor._cell.array
+    array = tensor._cell.held
     return Output(array.shape, array.dtype, place_of(array))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dyngraph import dtypes
+from dyngraph.pending import resolved
 
 _NODE_FIELDS = {"places", "outputs", "returned", "saved", "lifted"}
 _NODE_FIELDS |= {"to_save", "dirty_tensors", "non_differentiable", "saved_for_forward"}
@@ -27,7 +28,7 @@ def what_it_depends_on(node: Any) -> tuple[Any, list[Any]]:
     key: Any = (tuple(own), node.returned, node.places, tuple(targets))
     if not all(_is_plain(value) for _, _, value in own):
         key = None
-    return key, [entry.value for entry in node.saved or () if entry is not None]
+    return key, [resolved(entry.value) for entry in node.saved or () if entry is not None]
 
 
 def _is_plain(value: Any) -> bool:

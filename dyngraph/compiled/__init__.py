@@ -14,6 +14,7 @@ __all__ = [
     "Stats",
     "clear",
     "compiled_autograd",
+    "deferred",
     "explain",
     "is_enabled",
     "is_traceable",

@@ -27,7 +27,7 @@ class Fragment:
     numbered -1, -2, ..., `outputs` the numbers of what they make for others.
     """
 
-    __slots__ = ("flat", "kinds", "made", "outputs", "__name__")
+    __slots__ = ("__name__", "flat", "kinds", "made", "outputs")
 
     def __init__(self, flat: Row[Any], kinds: Row[Any], outputs: Row[int]) -> None:
         self.__name__ = "backward"
@@ -106,9 +106,7 @@ def _note(
         ]
         grads = [leaf.need_meta().grad for leaf in found.leaves]
         stored = tuple([source(grad._cell.held) for grad in grads if grad is not None])
-        captured = tuple(
-            [(i, None if v is None else source(v)) for i, v in task.captured.items()]
-        )
+        captured = tuple([(i, None if v is None else source(v)) for i, v in task.captured.items()])
     except KeyError:
         return None
     if len(stored) < len(found.leaves):

@@ -44,6 +44,8 @@ class RecordedValues:
         if type(saved) is PackedValues:
             self.settle("an unpack hook", node)
             saved = node.arrays() if self.how is ARRAYS else saved
+        elif type(saved) is list:  # recorded in deferred mode
+            saved = node.arrays()
         kernel = node.plan.jitted(targets, absent)
         avals = [None if t is None else Aval(*t) for t in targets]
         if self.how is ARRAYS:

@@ -16,7 +16,7 @@ from dyngraph.ops.affine import linear
 from dyngraph.ops.arguments import is_inexact, widened
 from dyngraph.ops.arithmetic import add, mul
 from dyngraph.ops.dropouts import check_probability, draw_mask_key, dropout, dropped
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import array_of, described
 from dyngraph.ops.joining import cat
 from dyngraph.ops.operator import define
 from dyngraph.ops.padding import pad
@@ -234,8 +234,8 @@ def multi_head_attention_forward(
     >>> out[0], shares.shape
     (tensor([2., 2.]), dyngraph.Size([3, 3]))
     """
-    batched = array_of(query).ndim == 3
-    shapes = [array_of(t).shape for t in (query, key, value)]
+    batched = described(query).ndim == 3
+    shapes = [described(t).shape for t in (query, key, value)]
     if len({len(s) for s in shapes}) > 1 or len(shapes[0]) not in (2, 3):
         raise AssertionError(
             "query, key and value should all be unbatched 2D or batched 3D tensors, got shapes "
@@ -246,9 +246,9 @@ def multi_head_attention_forward(
         query = reshape(query, (shapes[0][0], 1, shapes[0][1]))
         key = query if whole else reshape(key, (shapes[1][0], 1, shapes[1][1]))
         value = query if whole else reshape(value, (shapes[2][0], 1, shapes[2][1]))
-    length, batch, embed = array_of(query).shape
-    source = array_of(key).shape[0]
-    dtype = array_of(query).dtype
+    length, batch, embed = described(query).shape
+    source = described(key).shape[0]
+    dtype = described(query).dtype
     if embed != embed_dim_to_check or embed % num_heads:
         raise AssertionError(
             f"was expecting embedding dimension of {embed_dim_to_check}, divisible by num_heads "
@@ -265,7 +265,7 @@ def multi_head_attention_forward(
     size, rows = embed // num_heads, batch * num_heads
     mask = _added_mask("attn_mask", attn_mask, dtype)
     if mask is not None:
-        shape = array_of(mask).shape
+        shape = described(mask).shape
         if shape not in ((length, source), (rows, length, source)):
             raise RuntimeError(
                 f"The shape of the attn_mask is {list(shape)}, but should be {[length, source]} or "
@@ -294,7 +294,7 @@ def multi_head_attention_forward(
     heads = [transpose(reshape(t, (-1, rows, size)), 0, 1) for t in projected]
     for i, given in ((1, static_k), (2, static_v)):
         if given is not None:
-            shape = array_of(given).shape
+            shape = described(given).shape
             if (shape[0], shape[2]) != (rows, size):
                 raise AssertionError(
                     f"expecting static keys and values of shape [{rows}, source, {size}], got "
@@ -309,12 +309,12 @@ def multi_head_attention_forward(
         mask = pad(mask, (0, added))
     if added and padding is not None:
         padding = pad(padding, (0, added))
-    source = array_of(heads[1]).shape[1]
+    source = described(heads[1]).shape[1]
     if padding is not None:
-        if array_of(padding).size != batch * source:
+        if described(padding).size != batch * source:
             raise AssertionError(
                 f"expecting key_padding_mask shape of {(batch, source)}, but got "
-                f"{array_of(padding).shape}"
+                f"{described(padding).shape}"
             )
         padding = expand(reshape(padding, (batch, 1, 1, source)), (batch, num_heads, 1, source))
         padding = reshape(padding, (rows, 1, source))
@@ -327,7 +327,7 @@ def multi_head_attention_forward(
         shares = reshape(shares, (batch, num_heads, length, source))
         if average_attn_weights:
             shares = mean(shares, 1)
-        shares = shares if batched else reshape(shares, array_of(shares).shape[1:])
+        shares = shares if batched else reshape(shares, described(shares).shape[1:])
     else:
         q, k, v = heads
         mixed, shares = scaled_dot_product_attention(q, k, v, mask, dropout_p), None

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from dyngraph.ops.affine import linear
 from dyngraph.ops.arithmetic import add
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import described
 from dyngraph.ops.operator import define
 from dyngraph.ops.piecewise_linear import relu
 from dyngraph.ops.trigonometry import tanh
@@ -21,14 +21,14 @@ from dyngraph.tensor import Tensor
 
 
 def _check(where: str, input: Any, hx: Any, w_ih: Any, w_hh: Any, gates: int) -> None:
-    x, h = array_of(input), array_of(hx)
-    size = array_of(w_hh).shape[1]
-    if x.shape[-1] != array_of(w_ih).shape[1]:
+    x, h = described(input), described(hx)
+    size = described(w_hh).shape[1]
+    if x.shape[-1] != described(w_ih).shape[1]:
         raise RuntimeError(
             f"{where}: input has inconsistent input_size: got {x.shape[-1]} expected "
-            f"{array_of(w_ih).shape[1]}"
+            f"{described(w_ih).shape[1]}"
         )
-    if h.shape[-1] != size or array_of(w_hh).shape[0] != gates * size:
+    if h.shape[-1] != size or described(w_hh).shape[0] != gates * size:
         raise RuntimeError(
             f"{where}: hidden has inconsistent hidden_size: got {h.shape[-1]}, expected {size}, "
             f"and w_hh of shape [{gates * size}, {size}]"

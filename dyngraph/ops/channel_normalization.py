@@ -172,7 +172,11 @@ def batch_norm(
     if running_mean is not None and running_var is not None:
         mean, var = running_mean._cell, running_var._cell
         new_mean, new_var = call(
-            _moved_statistics, input._cell.held, mean.held, var.held, lift(momentum, "norm", "momentum")
+            _moved_statistics,
+            input._cell.held,
+            mean.held,
+            var.held,
+            lift(momentum, "norm", "momentum"),
         )
         mean.write(new_mean)
         var.write(new_var)

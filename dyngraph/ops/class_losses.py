@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from dyngraph.ops.affine import linear
 from dyngraph.ops.arguments import require_float
-from dyngraph.ops.host_values import array_of, on_host, outside
+from dyngraph.ops.host_values import described, on_host, outside
 from dyngraph.ops.losses import reduced
 from dyngraph.ops.operator import define
 from dyngraph.ops.shape import reshape
@@ -93,7 +93,7 @@ _nll_loss = define(
 
 def _check_targets(input: Any, target: Any, ignore_index: int) -> None:
     """Raises where a class number is out of bounds."""
-    shape = array_of(input).shape
+    shape = described(input).shape
     if not shape:
         return
     classes = shape[0 if len(shape) == 1 else 1]
@@ -199,13 +199,14 @@ def cross_entropy(
     """
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    ndim = array_of(input).ndim
+    ndim = described(input).ndim
     log_p = log_softmax(input, 0 if ndim <= 1 else 1)
-    if jnp.issubdtype(array_of(target).dtype, jnp.floating):
-        if array_of(target).shape != array_of(input).shape:
+    if jnp.issubdtype(described(target).dtype, jnp.floating):
+        if described(target).shape != described(input).shape:
             raise RuntimeError(
-                f"Expected class probabilities of the input's shape {list(array_of(input).shape)}, "
-                f"got {list(array_of(target).shape)}. Class numbers must be integers."
+                f"Expected class probabilities of the input's shape "
+                f"{list(described(input).shape)}, got {list(described(target).shape)}. "
+                "Class numbers must be integers."
             )
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
@@ -238,7 +239,7 @@ def linear_cross_entropy(
     >>> dg.nn.functional.linear_cross_entropy(x, w, dg.tensor([1]))
     tensor(0.6931)
     """
-    given, weights = array_of(input).shape, array_of(linear_weight).shape
+    given, weights = described(input).shape, described(linear_weight).shape
     if len(given) not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {len(given)}")
     if len(weights) < 2:
@@ -250,9 +251,9 @@ def linear_cross_entropy(
             "expected equal input and linear_weight last dimensions (in_features), got "
             f"{given[-1]} and {weights[-1]}, respectively"
         )
-    if linear_bias is not None and array_of(linear_bias).shape != weights[:-1]:
+    if linear_bias is not None and described(linear_bias).shape != weights[:-1]:
         raise RuntimeError(
-            f"expected linear_bias shape {weights[:-1]}, got {array_of(linear_bias).shape}"
+            f"expected linear_bias shape {weights[:-1]}, got {described(linear_bias).shape}"
         )
     if len(weights) > 2 and len(given) == 1:
         raise RuntimeError(
@@ -260,7 +261,7 @@ def linear_cross_entropy(
             f"got unbatched input with shape {given}. Add a batch by unsqueeze(0)."
         )
     shape = (*given[:-1], *weights[:-1])
-    if ignore_index is not None and array_of(target).shape == shape:
+    if ignore_index is not None and described(target).shape == shape:
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     if len(weights) > 2:
         linear_weight = reshape(linear_weight, (-1, weights[-1]))

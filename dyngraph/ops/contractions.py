@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from dyngraph.ops.arguments import with_parameters
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import described
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
 from dyngraph.ops.products import same_dtype
@@ -241,7 +241,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
     tensor([0., 0., 1.])
     """
     if dim is None:
-        shape = array_of(input).shape
+        shape = described(input).shape
         dim = next((d for d, n in enumerate(shape) if n == 3), None)
         if dim is None:
             raise RuntimeError(f"no dimension of size 3 in input of shape {list(shape)}")

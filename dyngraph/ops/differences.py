@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import described
 from dyngraph.ops.joining import cat
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
@@ -97,7 +97,7 @@ def gradient(
         raise RuntimeError(
             f"torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}"
         )
-    shape = array_of(input).shape
+    shape = described(input).shape
     named = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
     dims = [canonical_dim(d, len(shape)) for d in named]
     spacing = 1 if spacing is None else spacing
@@ -114,10 +114,10 @@ def gradient(
                 "torch.gradient expected each dimension size to be at least edge_order+1, but "
                 f"dimension {d} has size {shape[d]}"
             )
-        if array_of(step).ndim and array_of(step).shape != (shape[d],):
+        if described(step).ndim and described(step).shape != (shape[d],):
             raise RuntimeError(
                 "torch.gradient expected the coordinates of a dimension to be a vector of its "
-                f"size {shape[d]}, but got shape {list(array_of(step).shape)}"
+                f"size {shape[d]}, but got shape {list(described(step).shape)}"
             )
     return tuple(
         _gradient_along(input, step, d, edge_order) for d, step in zip(dims, spacings, strict=True)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import dtypes, modes
-from dyngraph.ops.host_values import array_of, on_host, outside
+from dyngraph.ops.host_values import array_of, described, on_host, outside
 from dyngraph.ops.norms import norm_of
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor, wrap
@@ -71,7 +71,7 @@ def embedding(
     tensor([[1., 2.],
             [0., 0.]])
     """
-    count = array_of(weight).shape[0]
+    count = described(weight).shape[0]
     if padding_idx is None:
         padding_idx = -1
     elif not -count <= padding_idx < count:
@@ -235,17 +235,18 @@ def embedding_bag(
     """
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"mode has to be one of sum, mean or max, got {mode}")
-    indices, count = array_of(input), array_of(weight).shape[0]
+    indices, count = array_of(input), described(weight).shape[0]
     if per_sample_weights is not None:
         if mode != "sum":
             raise NotImplementedError(
                 f"embedding_bag: per_sample_weights was not None. per_sample_weights is only "
                 f"supported for mode='sum' (got mode='{mode}')."
             )
-        if array_of(per_sample_weights).shape != indices.shape:
+        if described(per_sample_weights).shape != indices.shape:
             raise ValueError(
-                f"embedding_bag: If per_sample_weights ({list(array_of(per_sample_weights).shape)})"
-                f" is not None, then it must have the same shape as the input "
+                "embedding_bag: If per_sample_weights "
+                f"({list(described(per_sample_weights).shape)}) is not None, then it must have "
+                "the same shape as the input "
                 f"({list(indices.shape)})"
             )
     if scale_grad_by_freq and mode == "max":

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from dyngraph.errors import LinAlgError
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import described
 from dyngraph.ops.matrices import (
     adjoint,
     diagonal_matrices,
@@ -274,7 +274,7 @@ def lu_unpack(
     tensor([[1.0000, 0.0000],
             [0.5000, 1.0000]])
     """
-    nothing = wrap(jnp.zeros((0,), array_of(LU_data).dtype))
+    nothing = wrap(jnp.zeros((0,), described(LU_data).dtype))
     lower, upper = _unpack(LU_data) if unpack_data else (nothing, nothing)
     order = _permutation_matrix(LU_data, LU_pivots) if unpack_pivots else nothing
     return _Unpacked(order, lower, upper)

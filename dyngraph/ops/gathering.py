@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph.ops.host_values import array_of, outside, refuse_outside
+from dyngraph.ops.host_values import described, outside, refuse_outside
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
 from dyngraph.ops.shape import reshape
@@ -123,7 +123,7 @@ def gather(input: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) ->
     tensor([[1., 1.],
             [4., 3.]])
     """
-    shape = array_of(input).shape
+    shape = described(input).shape
     dim = canonical_dim(dim, len(shape))
     check_values(index, dim, shape)
     return _gather(input, index, dim)
@@ -148,7 +148,7 @@ def take(input: Tensor, index: Any) -> Tensor:
     >>> dg.take(dg.tensor([[1, 2], [3, 4]]), dg.tensor([0, -1]))
     tensor([1, 4])
     """
-    size = array_of(input).size
+    size = described(input).size
     bad = outside(index, -size, size)
     if bad is not None:
         raise IndexError(
@@ -203,10 +203,10 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None) -> Tenso
             [2., 4.]])
     """
     if dim is None:
-        flat = array_of(indices).size
+        flat = described(indices).size
         taken = take(input, indices)
         return taken if taken.ndim == 1 else reshape(taken, (flat,))
-    shape = array_of(input).shape
+    shape = described(input).shape
     dim = canonical_dim(dim, len(shape))
     refuse_outside(indices, shape[dim] if shape else 1, dim)
     return _take_along_dim(input, indices, dim)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph.ops.arguments import as_ints
-from dyngraph.ops.host_values import array_of, from_host, on_host
+from dyngraph.ops.host_values import array_of, described, from_host, on_host
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor, wrap
@@ -95,7 +95,9 @@ def histogram(
         values = on_host("histogram", input)
         bins = from_host(_bin_edges("histogram", values, bins, low, high), input)
     hist = _histogram(input, bins, weight, bool(density), False)
-    dtype = array_of(input).dtype  # one of 16 bits is given back last, so that all counts are right
+    dtype = described(
+        input
+    ).dtype  # one of 16 bits is given back last, so that all counts are right
     return _Histogram(*(wrap(array_of(x).astype(dtype)) for x in (hist, bins)))
 
 
@@ -173,11 +175,11 @@ def histogramdd(
         raise RuntimeError(
             f"histogramdd(): input tensor should have at least 2 dimensions, got {array.ndim}"
         )
-    if weight is not None and array_of(weight).shape != array.shape[:-1]:
+    if weight is not None and described(weight).shape != array.shape[:-1]:
         raise RuntimeError(
             "histogramdd(): if weight tensor is provided it should have the same shape as the "
             "input tensor excluding its innermost dimension, but got input with shape "
-            f"{list(array.shape)} and weight with shape {list(array_of(weight).shape)}"
+            f"{list(array.shape)} and weight with shape {list(described(weight).shape)}"
         )
     each = [bins] * array.shape[-1] if isinstance(bins, int) else list(bins)
     if len(each) != array.shape[-1]:

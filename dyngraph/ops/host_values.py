@@ -39,6 +39,12 @@ def array_of(value: Any) -> Any:
     return array
 
 
+def described(value: Any) -> Any:
+    """What stands for that array, for those who ask for its shape or its dtype: it may be
+    pending."""
+    return value._cell.held if isinstance(value, Tensor) else array_of(value)
+
+
 def outside(index: Any, low: int, high: int) -> int | None:
     """A value of `index` that is not in `range(low, high)`; None where there is none.
 

@@ -25,7 +25,7 @@ import numpy as np
 from dyngraph.kernels import same
 from dyngraph.ops.arguments import with_parameters
 from dyngraph.ops.basic_indexing import basic_plan, too_many
-from dyngraph.ops.host_values import array_of, as_int, on_host, refuse_outside
+from dyngraph.ops.host_values import array_of, as_int, described, on_host, refuse_outside
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
 from dyngraph.tracing import Tracer
@@ -114,13 +114,13 @@ def _advanced_item(item: Any) -> Any:
         item = np.asarray(item)
         if not item.size:
             item = item.astype(np.int32)
-    kind = array_of(item).dtype.kind
+    kind = described(item).dtype.kind
     if kind not in "iub":
         raise IndexError(
             f"tensors used as indices must be long, int, byte or bool tensors, got "
-            f"{array_of(item).dtype}. Convert the index by .long()."
+            f"{described(item).dtype}. Convert the index by .long()."
         )
-    if array_of(item).ndim == 0 and kind != "b" and not isinstance(array_of(item), Tracer):
+    if described(item).ndim == 0 and kind != "b" and not isinstance(array_of(item), Tracer):
         return int(on_host("indexing", item))
     return item
 
@@ -160,7 +160,7 @@ def split_index(
             basic.append(item)
             source += item is not None
             place += type(item) is not int
-        elif _is_mask(array_of(item)):
+        elif _is_mask(described(item)):
             mask = _mask(item)
             if mask.ndim == 0:
                 basic.append(None)

@@ -13,7 +13,7 @@ from dyngraph import modes
 from dyngraph.ops.arguments import is_inexact
 from dyngraph.ops.arithmetic import mul, sub
 from dyngraph.ops.decompositions import decompose_qr, decompose_svd
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import array_of, described
 from dyngraph.ops.operator import define
 from dyngraph.ops.permutation import adjoint
 from dyngraph.ops.products import matmul
@@ -86,7 +86,7 @@ def pca_lowrank(
     >>> dg.pca_lowrank(samples, q=1)[1]
     tensor([1.4142])
     """
-    count = min(6, *array_of(A).shape[-2:]) if q is None else q
+    count = min(6, *described(A).shape[-2:]) if q is None else q
     _check("pca_lowrank", A, count, niter)
     if count > min(A.shape[-2:]):
         raise ValueError(
@@ -235,8 +235,8 @@ def lobpcg(
             f"{list(array.shape)}"
         )
     rows = array.shape[-1]
-    count = k if k is not None else 1 if X is None else array_of(X).shape[-1]
-    width = array_of(X).shape[-1] if X is not None else count if n is None else n
+    count = k if k is not None else 1 if X is None else described(X).shape[-1]
+    width = described(X).shape[-1] if X is not None else count if n is None else n
     if rows < 3 * width:
         raise ValueError(
             f"LOBPCG algorithm is not applicable when the number of A rows (={rows}) is smaller "

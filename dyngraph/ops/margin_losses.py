@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from dyngraph.ops.arithmetic import add, sub
 from dyngraph.ops.choosing import clamp_min, minimum
-from dyngraph.ops.host_values import array_of, outside
+from dyngraph.ops.host_values import described, outside
 from dyngraph.ops.losses import reduced
 from dyngraph.ops.operator import define
 from dyngraph.ops.reduction import mean, sum as _sum
@@ -169,7 +169,7 @@ _multi_margin_loss = define(
 
 
 def _check_classes(input: Any, target: Any, low: int) -> None:
-    classes = (1, *array_of(input).shape)[-1]
+    classes = (1, *described(input).shape)[-1]
     bad = outside(target, low, classes)
     if bad is not None:
         raise RuntimeError(f"target {bad} is out of range: there are {classes} classes, from 0")

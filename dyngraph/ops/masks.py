@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph.ops.host_values import array_of, as_int, on_host
+from dyngraph.ops.host_values import array_of, as_int, described, on_host
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
 from dyngraph.tensor import Tensor
@@ -86,7 +86,7 @@ def masked_select(input: Tensor, mask: Any) -> Tensor:
         raise RuntimeError(
             f"masked_select: expected BoolTensor for mask, got {values.dtype}. Use mask.bool()."
         )
-    shape = np.broadcast_shapes(array_of(input).shape, values.shape)
+    shape = np.broadcast_shapes(described(input).shape, values.shape)
     positions = np.flatnonzero(np.broadcast_to(values, shape))
     return _masked_select(input, as_int(positions), shape)
 
@@ -121,7 +121,7 @@ def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
     """
     array, values = array_of(mask), array_of(source)
     if not isinstance(array, Tracer):
-        shape = np.broadcast_shapes(array_of(input).shape, array.shape)
+        shape = np.broadcast_shapes(described(input).shape, array.shape)
         count = int(np.broadcast_to(np.asarray(array), shape).sum())
         if count > values.size:
             raise RuntimeError(

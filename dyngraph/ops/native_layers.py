@@ -25,7 +25,7 @@ from dyngraph.ops import (
 )
 from dyngraph.ops.arguments import widened
 from dyngraph.ops.filled import ones_like
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import described
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
 from dyngraph.ops.shape import clone
@@ -90,9 +90,9 @@ def embedding_bag(
         include_last_offset=include_last_offset,
         padding_idx=padding_idx,
     )
-    count = array_of(weight).shape[0]
+    count = described(weight).shape[0]
     padding = -1 if padding_idx is None else padding_idx % count
-    bags = array_of(result).shape[0]
+    bags = described(result).shape[0]
     bag, size, largest = _bag_parts(weight, indices, offsets, padding, bags, name)
     return result, bag, size, largest
 
@@ -231,11 +231,11 @@ def convolution(
     >>> dg.convolution(x, kernel, None, [1], [0], [1], False, [0], 1)
     tensor([[[2., 2.]]])
     """
-    count = array_of(weight).ndim - 2
+    count = described(weight).ndim - 2
     if count not in (1, 2, 3):
         raise RuntimeError(
             "convolution expects weight to have 3 to 5 dims, (out, in / groups, *kernel size), "
-            f"got {list(array_of(weight).shape)}"
+            f"got {list(described(weight).shape)}"
         )
     if transposed:
         run = getattr(convolutions, f"conv_transpose{count}d")

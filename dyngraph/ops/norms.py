@@ -20,7 +20,7 @@ from dyngraph.ops.arguments import (
     restore_dims,
     widened,
 )
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import described
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
 from dyngraph.ops.rules import direction, share_ties
@@ -176,7 +176,7 @@ def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
 
 
 def _matrix_dims(where: str, input: Any, dim: Any) -> tuple[int, int]:
-    ndim = array_of(input).ndim
+    ndim = described(input).ndim
     if ndim < 2:
         raise RuntimeError(
             f"{where}: The input tensor A must have at least 2 dimensions, got {ndim}."
@@ -199,7 +199,7 @@ def norm_except_dim(v: Any, pow: float = 2, dim: int = 0) -> Tensor:
     """
     if dim == -1:
         return vector_norm(v, pow)
-    ndim = array_of(v).ndim
+    ndim = described(v).ndim
     kept = canonical_dim(dim, ndim)
     others = tuple(d for d in range(ndim) if d != kept)
     return vector_norm(v, pow, others, True) if others else v.abs()

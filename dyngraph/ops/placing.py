@@ -13,7 +13,7 @@ from dyngraph import modes
 from dyngraph.kernels import same
 from dyngraph.ops.arguments import as_ints
 from dyngraph.ops.diagonals import diagonal_dims, take_diagonal
-from dyngraph.ops.host_values import array_of, outside
+from dyngraph.ops.host_values import described, outside
 from dyngraph.ops.operator import define
 from dyngraph.ops.rules import zero_gradient
 from dyngraph.tangents import tangent_of
@@ -95,7 +95,7 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
     tensor([[0., 0.],
             [1., 1.]])
     """
-    shape = array_of(input).shape
+    shape = described(input).shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim, place = canonical_dim(dim, len(shape)), int(index)
@@ -320,7 +320,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor
     tensor([[5., 0.],
             [0., 6.]])
     """
-    size = array_of(input).size
+    size = described(input).size
     bad = outside(index, -size, size)
     if bad is not None:
         raise IndexError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from dyngraph.ops.arguments import titled
 from dyngraph.ops.dropouts import dropout
-from dyngraph.ops.host_values import array_of, from_host, on_host
+from dyngraph.ops.host_values import described, from_host, on_host
 from dyngraph.ops.joining import cat, stack
 from dyngraph.ops.packing import pack_rows, pad_rows, places_of, rows_of
 from dyngraph.ops.parts import unbind
@@ -84,17 +84,17 @@ def _check(
 ) -> None:
     """Raises RuntimeError where sizes of input, states and weights do not fit."""
     for part in first:
-        shape = array_of(part).shape
+        shape = described(part).shape
         if len(shape) != 3 or shape[:2] != (len(weights), batch):
             raise RuntimeError(
                 f"{kind.name}: Expected hidden size ({len(weights)}, {batch}, hidden), got "
                 f"{list(shape)}"
             )
-    hidden, width = array_of(first[0]).shape[-1], array_of(first[-1]).shape[-1]
+    hidden, width = described(first[0]).shape[-1], described(first[-1]).shape[-1]
     for place, own in enumerate(weights):
         read = size if place < directions else hidden * directions
         wanted = ((kind.gates * width, read), (kind.gates * width, hidden))
-        found = (array_of(own.w_ih).shape, array_of(own.w_hh).shape)
+        found = (described(own.w_ih).shape, described(own.w_hh).shape)
         if found != wanted:
             raise RuntimeError(
                 f"{kind.name}: expected weights {wanted} in layer {place // directions}, for "
@@ -108,9 +108,9 @@ def _run(
     """Runs a network over (time, batch, size); `args` begin with the parameters."""
     params, has_biases, num_layers, dropout_p, train, bidirectional = args
     directions = 2 if bidirectional else 1
-    projected = array_of(first[0]).shape[-1] != array_of(first[-1]).shape[-1]
+    projected = described(first[0]).shape[-1] != described(first[-1]).shape[-1]
     weights = _grouped(kind, params, bool(has_biases), projected, num_layers * directions)
-    _, batch, size = array_of(input).shape
+    _, batch, size = described(input).shape
     _check(kind, size, batch, first, weights, directions)
     p = float(dropout_p) if train else 0.0
     output, last = _layers(kind, input, sizes, first, weights, directions, p)
@@ -119,10 +119,10 @@ def _run(
 
 def _run_packed(kind: Kind, data: Tensor, batch_sizes: Any, first: State, *args: Any) -> Any:
     sizes = [int(n) for n in on_host(kind.name, batch_sizes)]
-    if array_of(data).ndim != 2 or not sizes or sum(sizes) != array_of(data).shape[0]:
+    if described(data).ndim != 2 or not sizes or sum(sizes) != described(data).shape[0]:
         raise RuntimeError(
             f"{kind.name}: expected data of {sum(sizes)} rows, the sum of batch_sizes, got shape "
-            f"{list(array_of(data).shape)}"
+            f"{list(described(data).shape)}"
         )
     if sorted(sizes, reverse=True) != sizes or sizes[-1] < 1:
         raise RuntimeError(
@@ -138,14 +138,14 @@ def _run_packed(kind: Kind, data: Tensor, batch_sizes: Any, first: State, *args:
 def _run_padded(
     kind: Kind, input: Tensor, first: State, *args: Any, batch_first: bool = False
 ) -> Any:
-    if array_of(input).ndim != 3:
+    if described(input).ndim != 3:
         raise RuntimeError(
             f"{kind.name}: input must have 3 dimensions, (time, batch, size), got "
-            f"{array_of(input).ndim}. Add a batch by unsqueeze(1)."
+            f"{described(input).ndim}. Add a batch by unsqueeze(1)."
         )
     if batch_first:
         input = transpose(input, 0, 1)
-    if array_of(input).shape[0] == 0:
+    if described(input).shape[0] == 0:
         raise RuntimeError(f"{kind.name}: Expected sequence length to be larger than 0")
     output, *last = _run(kind, first, args, input, None)
     return (transpose(output, 0, 1) if batch_first else output, *last)

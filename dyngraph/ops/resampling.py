@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph.ops.arguments import is_inexact, widened
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import described
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor
 
@@ -131,7 +131,7 @@ def grid_sample(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
             f"'reflection', but got: '{padding_mode}'"
         )
-    x, g = array_of(input), array_of(grid)
+    x, g = described(input), described(grid)
     if (
         x.ndim not in (4, 5)
         or g.ndim != x.ndim
@@ -222,9 +222,9 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     tensor([[[[-1.,  0.],
               [ 1.,  0.]]]])
     """
-    if not is_inexact(array_of(theta)):
+    if not is_inexact(described(theta)):
         raise ValueError(
-            f"Expected theta to have floating point type, but got {array_of(theta).dtype}"
+            f"Expected theta to have floating point type, but got {described(theta).dtype}"
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {list(size)}")

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from dyngraph.kernels import same
 from dyngraph.ops.arithmetic import mul
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import described
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
 from dyngraph.ops.powers import pow
@@ -123,7 +123,7 @@ def ldexp(input: Any, other: Any) -> Tensor:
     >>> dg.ldexp(dg.tensor([0.75]), dg.tensor([3]))
     tensor([6.])
     """
-    dtype = array_of(input).dtype
+    dtype = described(input).dtype
     dtype = jnp.finfo(dtype).dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.float32
     return mul(input, pow(wrap(jnp.asarray(2, dtype)), other))
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from dyngraph.kernels import same
 from dyngraph.ops.gathering import box, check_along, check_values, get_along, update_along
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import array_of, described
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
 from dyngraph.storage import Storage
@@ -85,7 +85,7 @@ def scatter(
     """
     if (src is None) == (value is None):
         raise TypeError("scatter() takes either src, a tensor, or value, a number")
-    shape = array_of(input).shape
+    shape = described(input).shape
     dim = canonical_dim(dim, len(shape))
     check_values(index, dim, shape)
     values = value if src is None else src
@@ -131,7 +131,7 @@ def scatter_add(input: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     >>> dg.zeros(3).scatter_add(0, dg.tensor([0, 0, 2]), dg.ones(3))
     tensor([2., 0., 1.])
     """
-    shape = array_of(input).shape
+    shape = described(input).shape
     dim = canonical_dim(dim, len(shape))
     check_values(index, dim, shape)
     return _scatter_add(input, index, src, dim)
@@ -294,7 +294,7 @@ def scatter_reduce(
         raise RuntimeError(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
         )
-    shape = array_of(input).shape
+    shape = described(input).shape
     dim = canonical_dim(dim, len(shape))
     check_values(index, dim, shape)
     return run(input, index, src, dim, reduce, bool(include_self))

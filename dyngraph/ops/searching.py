@@ -16,7 +16,7 @@ import numpy as np
 
 from dyngraph import dtypes
 from dyngraph.ops.arguments import as_ints
-from dyngraph.ops.host_values import array_of, as_int, from_host, on_host
+from dyngraph.ops.host_values import array_of, as_int, described, from_host, on_host
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
 from dyngraph.ops.parts import unbind
@@ -200,10 +200,10 @@ def bincount(input: Tensor, weights: Any = None, minlength: int = 0) -> Tensor:
         )
     if minlength < 0:
         raise RuntimeError(f"minlength should be >= 0, got {minlength}")
-    if weights is not None and array_of(weights).shape != values.shape:
+    if weights is not None and described(weights).shape != values.shape:
         raise RuntimeError(
             f"weights should be 1-d and have the same length as input, got "
-            f"{list(array_of(weights).shape)} and {list(values.shape)}"
+            f"{list(described(weights).shape)} and {list(values.shape)}"
         )
     return _bincount(input, weights, max(int(values.max(initial=-1)) + 1, minlength))
 

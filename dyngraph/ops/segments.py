@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph.ops.arguments import is_inexact
-from dyngraph.ops.host_values import array_of, as_int
+from dyngraph.ops.host_values import array_of, as_int, described
 from dyngraph.ops.operator import define
 from dyngraph.tensor import Tensor, canonical_dim
 from dyngraph.tracing import Tracer
@@ -120,7 +120,7 @@ def segment_reduce(
     parts = array_of(lengths if offsets is None else offsets)
     if isinstance(parts, np.ndarray) and parts.dtype.kind in "iu":
         parts = as_int(parts)
-    shape = array_of(data).shape
+    shape = described(data).shape
     axis = canonical_dim(axis, len(shape))
     if parts.dtype.kind not in "iu":
         raise NotImplementedError(

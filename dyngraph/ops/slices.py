@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph.kernels import same
-from dyngraph.ops.host_values import array_of, outside, refuse_outside
+from dyngraph.ops.host_values import array_of, described, outside, refuse_outside
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
 from dyngraph.ops.scattering import scatter_reduce
@@ -85,7 +85,7 @@ def index_select(input: Tensor, dim: int, index: Any) -> Tensor:
     tensor([[3, 1],
             [6, 4]])
     """
-    shape = array_of(input).shape
+    shape = described(input).shape
     dim = canonical_dim(dim, len(shape))
     _refuse_rows(index, dim, shape)
     return _index_select(input, index, dim)
@@ -141,7 +141,7 @@ def index_add(input: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 
     >>> dg.zeros(3).index_add(0, dg.tensor([0, 2, 0]), dg.ones(3), alpha=2)
     tensor([4., 0., 2.])
     """
-    shape = array_of(input).shape
+    shape = described(input).shape
     dim = canonical_dim(dim, len(shape))
     _refuse_rows(index, dim, shape)
     return _index_add(input, index, source, alpha, dim)
@@ -188,7 +188,7 @@ def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
     tensor([[0., 3.],
             [0., 3.]])
     """
-    shape = array_of(input).shape
+    shape = described(input).shape
     dim = canonical_dim(dim, len(shape))
     refuse_outside(index, shape[dim] if shape else 1, dim)
     run = _index_fill_tensor if isinstance(value, Tensor) else _index_fill_number
@@ -219,7 +219,7 @@ def index_copy(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     >>> dg.zeros(3).index_copy(0, dg.tensor([2, 0]), dg.tensor([1.0, 2.0]))
     tensor([2., 0., 1.])
     """
-    shape = array_of(input).shape
+    shape = described(input).shape
     dim = canonical_dim(dim, len(shape))
     size = shape[dim] if shape else 1
     bad = outside(index, 0, size)
@@ -249,7 +249,7 @@ def index_reduce(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
             f"{reduce}."
         )
-    own, places, given = array_of(input), array_of(index), array_of(source)
+    own, places, given = described(input), array_of(index), described(source)
     dim = canonical_dim(dim, own.ndim)
     _check_source("index_reduce", own, places, dim, given)
     _refuse_rows(index, dim, own.shape)

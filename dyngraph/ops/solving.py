@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from dyngraph.errors import LinAlgError
 from dyngraph.ops import arithmetic, parts, products, reduction, shape
 from dyngraph.ops.decompositions import pinv, tolerance
-from dyngraph.ops.host_values import array_of
+from dyngraph.ops.host_values import array_of, described
 from dyngraph.ops.matrices import (
     adjoint,
     first_failure,
@@ -137,7 +137,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> Le
         raise RuntimeError(
             f"torch.linalg.lstsq: parameter `driver` should be one of {_DRIVERS}, got {driver!r}"
         )
-    vector = array_of(A).ndim - 1 == array_of(B).ndim
+    vector = described(A).ndim - 1 == described(B).ndim
     right = shape.unsqueeze(B, -1) if vector else B
     m, n = A.shape[-2:]
     if right.shape[-2] != m:

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from dyngraph.ops.convolution import one_for_each_dim
-from dyngraph.ops.host_values import array_of, outside
+from dyngraph.ops.host_values import described, outside
 from dyngraph.ops.operator import define
 from dyngraph.ops.pooling import check_input
 from dyngraph.tensor import Tensor
@@ -43,13 +43,13 @@ def _unpool(
     padding: Any,
     output_size: Any,
 ) -> Tensor:
-    where, shape = f"max_unpool{count}d", array_of(input).shape
-    if array_of(indices).shape != shape:
+    where, shape = f"max_unpool{count}d", described(input).shape
+    if described(indices).shape != shape:
         raise RuntimeError(
             f"Expected shape of indices to be same as that of the input tensor ({list(shape)}), "
-            f"but got indices tensor with shape: {list(array_of(indices).shape)}"
+            f"but got indices tensor with shape: {list(described(indices).shape)}"
         )
-    check_input(where, array_of(input), count, fixed=len(shape) - 1)
+    check_input(where, described(input), count, fixed=len(shape) - 1)
     kernel = one_for_each_dim(where, "kernel_size", kernel_size, count)
     steps = kernel if not stride else one_for_each_dim(where, "stride", stride, count)
     widths = one_for_each_dim(where, "padding", padding, count)

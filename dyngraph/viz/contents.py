@@ -11,6 +11,7 @@ from dyngraph.autograd.function_node import BackwardCFunction
 from dyngraph.graph.node import Node
 from dyngraph.graph.packing import Packed
 from dyngraph.operator_node import OperatorNode
+from dyngraph.pending import resolved
 from dyngraph.storage import Place, Storage
 from dyngraph.tensor import Tensor
 from dyngraph.utils.recomputation import Slot
@@ -89,6 +90,7 @@ def _of_function(node: BackwardCFunction) -> list[Kept]:
 def _kept(
     field: str, value: Any, owner: Storage | None, version: int | None, source: int | None
 ) -> Kept | None:
+    value = resolved(value)
     if type(value) is Packed:
         is_slot = isinstance(value.value, Slot)
         arrays = () if is_slot else tuple(arrays_in(value.value))

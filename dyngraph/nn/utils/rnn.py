@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyngraph.ops.from_data import tensor
-from dyngraph.ops.host_values import array_of, as_int, from_host, on_host
+from dyngraph.ops.host_values import as_int, described, from_host, on_host
 from dyngraph.ops.joining import stack
 from dyngraph.ops.packing import active, pack_rows, pad_rows, places_of, rows_of
 from dyngraph.ops.padding import pad
@@ -199,7 +199,7 @@ def pack_padded_sequence(
 
 
 def _time_and_batch(input: Tensor) -> tuple[int, int]:
-    shape = array_of(input).shape
+    shape = described(input).shape
     if len(shape) < 2:
         raise IndexError(
             f"pack_padded_sequence expects input of (time, batch, ...), got {len(shape)} dims"
@@ -269,7 +269,7 @@ def pad_sequence(
     parts = list(sequences)
     if not parts:
         raise RuntimeError("received an empty list of sequences")
-    shapes = [array_of(part).shape for part in parts]
+    shapes = [described(part).shape for part in parts]
     if any(len(s) != len(shapes[0]) or s[1:] != shapes[0][1:] for s in shapes):
         raise RuntimeError(
             "pad_sequence expects sequences that differ in their length only, got shapes "
@@ -300,9 +300,9 @@ def unpad_sequence(
     counts = on_host("unpad_sequence", lengths).tolist()
     if not batch_first:
         padded_sequences = transpose(padded_sequences, 0, 1)
-    if len(counts) != array_of(padded_sequences).shape[0]:
+    if len(counts) != described(padded_sequences).shape[0]:
         raise ValueError(
-            f"unpad_sequence expects a length for each of {array_of(padded_sequences).shape[0]} "
+            f"unpad_sequence expects a length for each of {described(padded_sequences).shape[0]} "
             f"sequences, got {len(counts)}"
         )
     return [padded_sequences[i, :count] for i, count in enumerate(counts)]
@@ -317,7 +317,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
     >>> dg.nn.utils.rnn.pack_sequence(parts, enforce_sorted=False).data
     tensor([2, 1, 3])
     """
-    lengths = [array_of(sequence).shape[0] for sequence in sequences]
+    lengths = [described(sequence).shape[0] for sequence in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
