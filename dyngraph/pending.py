@@ -26,7 +26,7 @@ import jax
 import numpy as np
 
 from dyngraph import modes
-from dyngraph.tracing import Tracer
+from dyngraph.tracing import Tracer, calls_back
 
 LONGEST = 4000
 """After so many calls a sequence runs by itself."""
@@ -308,8 +308,8 @@ class Sequence:
 
         Raises what the call would raise.
         """
-        if not hasattr(kernel, "eval_shape"):  # a function that runs on values
-            raise AtOnce
+        if not hasattr(kernel, "trace") or hasattr(kernel, "calls_back"):
+            raise AtOnce  # a function that runs on values, or one in which Python runs
         shapes = vars(kernel).setdefault("shapes", {})
         kinds, x64 = tuple([i.kind for i in inputs]), self.x64
         found = shapes.get(kinds)
@@ -317,9 +317,13 @@ class Sequence:
             flags = modes.get_flags()
             modes.set_flags(flags & ~modes.DEFERRED)
             try:
-                made = kernel.eval_shape(*[None if k is None else k.struct() for k in kinds])
+                traced = kernel.trace(*[None if k is None else k.struct() for k in kinds])
             finally:
                 modes.set_flags(flags)
+            if calls_back(traced.jaxpr.jaxpr):
+                kernel.calls_back = True
+                raise AtOnce
+            made = traced.out_info
             if isinstance(made, (tuple, list)):
                 found = tuple([None if m is None else kind_of(m, x64) for m in made])
             else:

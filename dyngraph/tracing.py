@@ -31,6 +31,19 @@ def without_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs), [])
 
 
+def calls_back(jaxpr: Any) -> bool:
+    """Whether Python runs in what was traced, as by `jax.pure_callback`."""
+    todo = [jaxpr]
+    while todo:
+        for equation in todo.pop().eqns:
+            if "callback" in equation.primitive.name:
+                return True
+            for value in equation.params.values():
+                values = value if isinstance(value, (tuple, list)) else (value,)
+                todo += [getattr(v, "jaxpr", v) for v in values if hasattr(v, "eqns")]
+    return False
+
+
 def trace_live(function: Callable[..., Any], arguments: Sequence[Any]) -> LiveFunction:
     """Traces `function(*arguments)`, which returns a flat list, and drops its dead arguments.
 
