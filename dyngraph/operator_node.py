@@ -73,7 +73,7 @@ class OperatorNode(Node):
         while isinstance(node, OperatorNode):
             for value in node.saved or ():
                 if isinstance(value, (jax.Array, Pending)) and value.ndim:
-                    return devices.of(value)
+                    return devices.of(value)  # type: ignore[arg-type]
             node = next(n for n, _ in node.edges if n is not None)
         return node.output_metadata()[0].device
 

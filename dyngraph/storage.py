@@ -99,7 +99,7 @@ class Storage:
         self.held = value
         kind = PendingStorage if value.__class__ is Pending else Storage
         if self.__class__ is not kind:
-            self.__class__ = kind
+            self.__class__ = kind  # type: ignore[assignment]
 
     def holds(self, value: Any) -> bool:
         """Whether this is the Storage of an array, or of what is pending, and of no view."""
@@ -174,17 +174,17 @@ class PendingStorage(Storage):
     __slots__ = ()
 
     @property
-    def array(self) -> jax.Array:  # type: ignore[override]
+    def array(self) -> jax.Array:
         held = self.held
         array = held.force() if held.__class__ is Pending else held
         self.held = array
-        self.__class__ = Storage
+        self.__class__ = Storage  # type: ignore[assignment]
         return array
 
     @array.setter
-    def array(self, array: jax.Array) -> None:
+    def array(self, array: jax.Array) -> None:  # type: ignore[override]
         self.held = array
-        self.__class__ = Storage
+        self.__class__ = Storage  # type: ignore[assignment]
 
 
 def cell_of(held: Any, version: int | None = 0) -> Storage:

@@ -78,7 +78,7 @@ def _note(
 ) -> Joined | None:
     """What a backward has added to a sequence; None where it used what the walk did not see."""
     calls, start, first = before
-    places: dict[int, int] = {}
+    places: dict[int | None, int] = {}
     for place, value in enumerate(found.arrays):
         known = value
         if type(value) is not Pending or value.sequence is not sequence:
