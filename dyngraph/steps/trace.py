@@ -123,6 +123,7 @@ class StepTrace(Watch):
             engine.set_runner(runner)
             self._put_back(cells, versions)
         assert self.effects is not None
+        self._note_constants(jaxpr.consts)
         if any([module.training != training for module, training in modules]):
             self._refuse("it leaves a module in another mode, by train() or eval()")
         return Traced(jaxpr, self.effects._replace(problem=self.problem))
@@ -163,6 +164,14 @@ class StepTrace(Watch):
             own.generator._set(*own.start)
         for generator, seed, count in self.generators_before:
             generator._set(seed, count)
+
+    def _note_constants(self, arrays: Sequence[Any]) -> None:
+        """Notes the Storages that hold what has become a constant: no operator has read them, but
+        something that takes arrays out of tensors."""
+        constants = {id(array): array for array in arrays if isinstance(array, jax.Array)}
+        for holder in gc.get_referrers(*constants.values()) if constants else ():
+            if type(holder) is Storage and not holder.is_empty() and id(holder.array) in constants:
+                self.found.cells.add(root_of(holder))
 
     # --- what is noted --------------------------------------------------------------------------
 

@@ -283,6 +283,78 @@ def test_second_derivatives_inside() -> None:
     both(make, dg.tensor(X))
 
 
+def test_arrays_that_are_taken_out_of_tensors_are_read() -> None:
+    def make() -> Any:
+        total, model = dg.zeros(3), dg.nn.Linear(3, 1)
+        average = dg.optim.swa_utils.AveragedModel(
+            model, multi_avg_fn=dg.optim.swa_utils.get_ema_multi_avg_fn(0.5)
+        )
+
+        def step(x: dg.Tensor) -> Any:
+            with dg.no_grad():
+                total.add_(1)
+                model.weight.add_(x[0])
+            average.update_parameters(model)
+            return dg.tensor(jnp.sin(total.jax()))
+
+        return step, lambda: [total, *average.parameters()]
+
+    both(make, dg.tensor(X))
+
+
+def test_optimizers_in_backward_move_as_they_do_without() -> None:
+    def make() -> Any:
+        w = dg.ones(3, requires_grad=True)
+        optimizer = dg.optim.SGD([w], lr=0.1, momentum=0.9)
+
+        def move(leaf: dg.Tensor) -> None:
+            optimizer.step()
+            leaf.grad = None
+
+        w.register_post_accumulate_grad_hook(move)
+
+        def step(x: dg.Tensor) -> None:
+            (w * x).square().sum().backward()
+
+        return step, lambda: [w, w.grad]
+
+    both(make, dg.tensor(X))
+
+
+def test_function_transforms_run_inside() -> None:
+    def make() -> Any:
+        w = dg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+        def step(x: dg.Tensor) -> Any:
+            slope = dg.func.grad(lambda v: (v * x).square().sum())(w)
+            rows = dg.func.vmap(lambda row: (row * w).sum())(x)
+            return slope, rows, dg.func.jvp(lambda v: (v**3).sum(), (w,), (x[0],))
+
+        return step, lambda: None
+
+    both(make, dg.tensor(X))
+
+
+def test_arrays_on_several_devices_stay_there() -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("d",))
+    split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("d"))
+    whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    w = dg.as_tensor(jax.device_put(jnp.ones(3), whole)).requires_grad_()
+    optimizer = dg.optim.SGD([w], lr=0.1)
+
+    @dg.compile
+    def step(x: dg.Tensor) -> dg.Tensor:
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        optimizer.step()
+        return x * 2
+
+    x = dg.as_tensor(jax.device_put(jnp.ones((len(jax.devices()), 3)), split))
+    *_, result = [step(x) for _ in range(3)]
+    assert result.detach().jax().sharding.is_equivalent_to(split, 2)
+    np.testing.assert_allclose(w.detach().numpy(), 1 - 0.1 * 3 * len(jax.devices()), rtol=1e-6)
+
+
 def test_views_of_state_are_written_and_read() -> None:
     def make() -> Any:
         flat = dg.zeros(6)
