@@ -58,7 +58,7 @@ class StepProgram:
         does not serve it, why not."""
         found = self.sources.find(given)
         if found is None:
-            return "a tensor that the step read, or its .grad, is gone"
+            return "something that the step read, or a .grad, is gone"
         return self.conditions.why_not(given, found, self.versions) or found
 
     def run(self, given: Sequence[Tensor], found: Found, arrays: Sequence[Any]) -> Any:

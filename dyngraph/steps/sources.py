@@ -38,10 +38,11 @@ class Sources(NamedTuple):
 
     def find(self, given: Sequence[Tensor]) -> Found | None:
         """The Storages and the leaves, where `given` are the tensors among the arguments; None
-        where one is gone."""
+        where something is gone."""
         cells: list[Any] = [reference() for reference in self.cells]
         leaves: list[Any] = [reference() for reference in self.leaves]
-        if None in cells or any([leaf is None for leaf in leaves]):
+        others = [*self.generators, *[owner for owner, _ in self.lifted]]
+        if None in cells or any([x is None for x in leaves]) or None in [x() for x in others]:
             return None
         leaves += [given[place] for place in self.own_leaves]
         grads = [grad_of(leaves[number]) for number in self.grads]

@@ -10,6 +10,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from copy import deepcopy
 from typing import Any
 
 import jax
@@ -24,7 +25,7 @@ from dyngraph.steps.conditions import Conditions
 from dyngraph.steps.program import StepProgram
 from dyngraph.steps.reached import Reached
 from dyngraph.steps.sources import Found, sources_of
-from dyngraph.steps.trace import StepTrace
+from dyngraph.steps.trace import StepTrace, Unfit
 from dyngraph.steps.watch import Watch
 
 MOST_PROGRAMS = 64
@@ -77,7 +78,11 @@ class CompiledStep:
                 return self._function(*args, **kwargs)
             if structure not in self._reached:
                 return self._run_as_written(structure, given, args, kwargs)
-            return self._run_traced(key, structure, given)
+            try:
+                return self._run_traced(key, structure, given)
+            except Unfit as reason:
+                self._refuse(structure, str(reason))
+            return self._function(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
@@ -92,6 +97,12 @@ class CompiledStep:
         if name == "_function":
             raise AttributeError(name)
         return getattr(self._function, name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledStep:
+        return CompiledStep(deepcopy(self._function, memo))
+
+    def __reduce__(self) -> Any:
+        return CompiledStep, (self._function,)
 
     def __repr__(self) -> str:
         return f"<dg.compile({self._name}): {len(self.programs)} programs>"
@@ -238,6 +249,9 @@ class _Method:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(self._instance(), *args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Method:
+        return _Method(self._function, deepcopy(self._instance(), memo))
 
 
 def compile(

@@ -46,6 +46,10 @@ from dyngraph.tensor import LEAF, Tensor
 from dyngraph.tracing import ClosedJaxpr, Tracer
 
 
+class Unfit(Exception):
+    """A step can't be served by a program, and must run as written, this time too."""
+
+
 class Traced(NamedTuple):
     """A step as a program of arrays, and what is to be made of its results."""
 
@@ -94,6 +98,7 @@ class StepTrace(Watch):
         self.is_recorded = is_recorded
         if is_recorded:
             self.apply_function = apply_function
+            _check_leaves(found.leaves)
         self.function = function
         self.sources = sources
         self.given = given
@@ -153,7 +158,7 @@ class StepTrace(Watch):
 
     def _put_back(self, arrays: Sequence[Any], versions: Sequence[int | None]) -> None:
         """Leaves everything as it was before the trace."""
-        for reference, edge in self.histories:
+        for reference, edge in reversed(self.histories):
             tensor = reference()
             if tensor is not None:
                 tensor._edge = edge
@@ -226,6 +231,13 @@ class StepTrace(Watch):
 
     def _finish(self, returned: list[Any], outputs: list[Any]) -> None:
         """Puts everything that goes out into `outputs`, and says where it belongs."""
+        for reference, edge in self.histories:
+            tensor = reference()
+            if tensor is not None and tensor._edge not in (edge, LEAF):
+                raise Unfit(
+                    "it gives a tensor of outside a place in the graph. Write to it under "
+                    "no_grad(), or write what is detach()ed"
+                )
         leaves, tree = jax.tree.flatten(returned.pop())
         is_recorded = any([isinstance(leaf, Tensor) and _has_history(leaf) for leaf in leaves])
         results: list[Result] = []
@@ -245,13 +257,11 @@ class StepTrace(Watch):
         del leaves, seen
         leaf = cell = None  # nothing here may keep what the step has made
         kept = [(weakref.ref(cell), _add(outputs, cell.array)) for cell in self._survivors()]
-        for reference, edge in self.histories:
-            tensor = reference()
-            if tensor is not None and tensor._edge not in (edge, LEAF):
-                self._refuse(
-                    "it gives a tensor of outside a place in the graph. Write to it under "
-                    "no_grad(), or write what is detach()ed"
-                )
+        if kept and is_recorded:
+            raise RuntimeError(
+                f"dg.compile({self.name}): the step returns a tensor with a history, and keeps "
+                "others that it has made. Return them all, or call backward() in the step."
+            )
         self.effects = Effects(
             tree,
             tuple(results),
@@ -309,7 +319,7 @@ class StepTrace(Watch):
             _add(outputs, leaf._cell.array),
             leaf._edge is LEAF,
             leaf._cell.version is None,
-            has_history=_has_history(leaf),
+            has_history=self.is_recorded and _has_history(leaf),
         )
 
     def _survivors(self) -> list[Storage]:
@@ -352,6 +362,18 @@ def _fill(cell: Storage, array: Any) -> None:
         with contextlib.suppress(AttributeError):
             del looker._cell.array
     cell.array = array
+
+
+def _check_leaves(leaves: Sequence[Tensor]) -> None:
+    """Raises Unfit where a Storage does not tell which leaf its gradient is for."""
+    needing = [leaf._cell for leaf in leaves if leaf._edge is LEAF]
+    if len({id(root_of(cell)) for cell in needing}) < len(needing) or any(
+        [root_of(cell) is not cell for cell in needing]
+    ):
+        raise Unfit(
+            "its results have a history, and leaves that require grad share memory. Call "
+            "backward() in the step"
+        )
 
 
 def _has_history(tensor: Tensor) -> bool:

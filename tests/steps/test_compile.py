@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import weakref
 from collections.abc import Callable
@@ -473,6 +474,49 @@ def test_method_is_compiled_for_each_object() -> None:
     assert (first.total.tolist(), second.total.tolist()) == ([CALLS] * 2, [1, 1])
 
 
+def test_copy_of_an_object_has_a_step_of_its_own() -> None:
+    class Scale(dg.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = dg.nn.Parameter(dg.ones(2))
+
+        @dg.compile
+        def move(self) -> None:
+            with dg.no_grad():
+                self.w.add_(1)
+
+    first = Scale()
+    for _ in range(3):
+        first.move()
+    second = copy.deepcopy(first)
+    for _ in range(3):
+        second.move()
+    assert (first.w.tolist(), second.w.tolist()) == ([4.0, 4.0], [7.0, 7.0])
+
+
+def test_value_written_over_itself_stays() -> None:
+    w, v = dg.ones(2), dg.zeros(2)
+
+    @dg.compile
+    def step(x: dg.Tensor) -> dg.Tensor:
+        w.copy_(w)
+        v.copy_(x)
+        return x
+
+    for i in range(4):
+        x = dg.full((2,), float(i))
+        assert step(x) is x
+        assert (w.tolist(), v.tolist(), x.tolist()) == ([1.0, 1.0], [i, i], [i, i])
+
+
+def test_generator_that_is_gone_is_another_next_time() -> None:
+    own = {"generator": dg.Generator().manual_seed(1)}
+    step = dg.compile(lambda: dg.rand(2, generator=own["generator"]))
+    first = [step().tolist() for _ in range(3)]
+    own["generator"] = dg.Generator().manual_seed(1)
+    assert [step().tolist() for _ in range(3)] == first
+
+
 # --- what is new --------------------------------------------------------------------------------
 
 
@@ -667,7 +711,6 @@ def test_failing_step_leaves_everything_as_it_was() -> None:
     assert dg.rand(2).tolist() == state
 
 
-@pytest.mark.filterwarnings("default")
 def test_step_that_keeps_tensors_runs_as_written_and_says_so() -> None:
     kept: list[dg.Tensor] = []
     step = dg.compile(lambda x: kept.append(x * 2))
@@ -680,7 +723,6 @@ def test_step_that_keeps_tensors_runs_as_written_and_says_so() -> None:
     assert [t.tolist()[0] for t in kept] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
 
 
-@pytest.mark.filterwarnings("default")
 def test_step_that_gives_outside_a_history_runs_as_written_and_says_so() -> None:
     w = dg.ones(2, requires_grad=True)
     hidden = dg.zeros(2)
@@ -696,6 +738,41 @@ def test_step_that_gives_outside_a_history_runs_as_written_and_says_so() -> None
     call()
     hidden.sum().backward()
     assert grad_of(w) == [2.0, 2.0]
+
+
+@pytest.mark.filterwarnings("ignore:.*runs as it is written")
+def test_argument_that_gets_a_history_has_it_at_once() -> None:
+    w = dg.ones(2, requires_grad=True)
+    step = dg.compile(lambda x: [x.mul_(w)][1:])
+    for _ in range(3):
+        w.grad, x = None, dg.full((2,), 3.0)
+        step(x)
+        x.sum().backward()
+        assert grad_of(w) == [3.0, 3.0]
+
+
+@pytest.mark.filterwarnings("ignore:.*runs as it is written")
+def test_leaves_that_share_memory_get_their_own_gradients_later() -> None:
+    flat = dg.ones(4)
+    w, v = flat[:2].requires_grad_(), flat[2:].requires_grad_()
+    step = dg.compile(lambda: (w * 2 + v * 3).sum())
+    for _ in range(3):
+        w.grad = v.grad = None
+        step().backward()
+        assert (grad_of(w), grad_of(v)) == ([2.0, 2.0], [3.0, 3.0])
+
+
+def test_step_that_keeps_tensors_and_returns_a_history_is_refused() -> None:
+    w, kept = dg.ones(2, requires_grad=True), []
+
+    @dg.compile
+    def step() -> dg.Tensor:
+        kept.append((w * 2).detach())
+        return w * 3
+
+    step()
+    with pytest.raises(RuntimeError, match="returns a tensor with a history, and keeps others"):
+        step()
 
 
 def test_argument_that_cannot_be_a_key_is_refused() -> None:
