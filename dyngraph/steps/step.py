@@ -39,7 +39,13 @@ CHURN = 8
 class CompiledStep:
     """What `compile` returns: called as the function is; attributes are the function's own.
 
-    `programs` are those compiled so far, the one used last at the end.
+    >>> double = dg.compile(lambda x: x * 2)
+    >>> [double(dg.ones(2)).tolist() for _ in range(2)]
+    [[2.0, 2.0], [2.0, 2.0]]
+    >>> double(dg.ones(3)).tolist()
+    [2.0, 2.0, 2.0]
+    >>> double
+    <dg.compile(lambda): 2 programs>
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -109,7 +115,8 @@ class CompiledStep:
 
     @property
     def programs(self) -> list[StepProgram]:
-        """The programs, each with its `jaxpr`, `hlo()` and `cost()`."""
+        """The programs, each with its `jaxpr`, `hlo()` and `cost()`; the one used last at the
+        end."""
         return [program for programs in self._programs.values() for program in programs]
 
     def explain(self) -> report.Explanation:

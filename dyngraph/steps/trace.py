@@ -95,7 +95,7 @@ class StepTrace(Watch):
         is_recorded: bool,
     ) -> None:
         super().__init__(name)
-        self.is_recorded = is_recorded
+        self.is_recorded = self.is_differentiated = is_recorded
         if is_recorded:
             self.apply_function = apply_function
             _check_leaves(found.leaves)
@@ -124,6 +124,11 @@ class StepTrace(Watch):
         try:
             with Differentiated() if self.is_recorded else contextlib.nullcontext(), self:
                 jaxpr = jax.make_jaxpr(self._run)([*cells, *self.sources.numbers(), *arrays])
+        except jax.errors.JAXTypeError as error:
+            error.add_note(
+                f"It is dg.compile({self.name}) that traces: the first call of a kind ran as written."
+            )
+            raise
         finally:
             engine.set_runner(runner)
             self._put_back(cells, versions)

@@ -844,6 +844,11 @@ def test_programs_do_not_keep_what_the_function_let_go() -> None:
     assert step(dg.ones(2)).tolist() == [0.0, 0.0]
 
 
+def test_detached_result_of_the_first_call_is_no_view() -> None:
+    step = dg.compile(lambda x: (x * 2).detach())
+    assert not step(dg.ones(2, requires_grad=True))._is_view()
+
+
 def test_memory_of_what_is_overwritten_is_used_again() -> None:
     w = dg.zeros(4)
     step = dg.compile(lambda: [w.add_(1)][1:])
