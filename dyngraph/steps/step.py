@@ -177,6 +177,7 @@ class CompiledStep:
             )
             traced = trace.run(given.arrays)
             trace.found.forget(given.tensors)
+            conditions.settle()
             traces += 1
             grown = reached.add_all(trace.found) or traced.effects.is_recorded != is_recorded
             if traced.effects.kept or not grown or traces == MOST_TRACES:
@@ -281,9 +282,9 @@ def compile(
     overwritten is donated, so that memory stays flat.
 
     Tensors and arrays among the arguments are inputs; all others, Python's numbers too, are part of
-    the key, as are shapes, modes, the `training` of modules, which `.grad`s there are, and options
-    of optimizers; the rates that schedulers change are inputs. Something new is traced and compiled
-    again. What the function reads elsewhere, such as global Python numbers, stays what it was when
+    the key, as are shapes, modes, `training` and the numbers that are attributes of modules, which
+    `.grad`s there are, and options of optimizers; the rates that schedulers change are inputs.
+    Something new is traced and compiled again. What the function reads elsewhere, such as global Python numbers, stays what it was when
     it was traced, and what it does beside tensors, such as printing, happens only then. Hooks are
     traced in.
 

@@ -126,7 +126,7 @@ class StepTrace(Watch):
                 jaxpr = jax.make_jaxpr(self._run)([*cells, *self.sources.numbers(), *arrays])
         except jax.errors.JAXTypeError as error:
             error.add_note(
-                f"It is dg.compile({self.name}) that traces: the first call of a kind ran as written."
+                f"It is dg.compile({self.name}) that traces; the first call of a kind ran as written."
             )
             raise
         finally:

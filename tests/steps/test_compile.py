@@ -531,6 +531,30 @@ def test_mode_of_a_module_is_part_of_the_key() -> None:
     assert step(dg.ones(64)).tolist() != [1.0] * 64
 
 
+def test_numbers_of_a_module_are_part_of_the_key() -> None:
+    model = dg.nn.Dropout(0.0)
+    step = dg.compile(lambda x: model(x))
+    for _ in range(3):
+        assert step(dg.ones(8)).tolist() == [1.0] * 8
+    model.p = 1.0
+    assert step(dg.ones(8)).tolist() == [0.0] * 8
+    assert "p of a Dropout was 0.0, is 1.0" in step.explain()[-1]
+
+
+def test_module_that_counts_its_calls_is_traced_once() -> None:
+    class Counting(dg.nn.Module):
+        calls = 0
+
+        def forward(self, x: dg.Tensor) -> dg.Tensor:
+            self.calls += 1
+            return x * 2
+
+    step = dg.compile(Counting())
+    for _ in range(CALLS):
+        step(dg.ones(2))
+    assert len(step.programs) == 1
+
+
 def test_frozen_parameter_gets_no_grad() -> None:
     w, v = dg.ones(2, requires_grad=True), dg.ones(2, requires_grad=True)
 
