@@ -284,13 +284,12 @@ def compile(
     Tensors and arrays among the arguments are inputs; all others, Python's numbers too, are part of
     the key, as are shapes, modes, `training` and the numbers that are attributes of modules, which
     `.grad`s there are, and options of optimizers; the rates that schedulers change are inputs.
-    Something new is traced and compiled again. What the function reads elsewhere, such as global Python numbers, stays what it was when
-    it was traced, and what it does beside tensors, such as printing, happens only then. Hooks are
-    traced in.
+    Something new is traced and compiled again. What the function reads elsewhere, such as global
+    Python numbers, stays what it was when it was traced, and what it does beside tensors, such as
+    printing, happens only then. Hooks are traced in.
 
-    Where a result has a history, so that backward comes later, the call is recorded as one
-    operator, whose backward runs the forward pass once more. A result whose graph is freed has
-    none.
+    Where a result has a history, so that backward comes later, the call is recorded as one node,
+    with a compiled backward. A result whose graph is freed has no history.
 
     The keyword arguments are PyTorch's; all but `disable`, which returns `fn` itself, change
     nothing: there is always one graph, compiled by XLA.

@@ -676,6 +676,38 @@ def test_second_derivative_of_a_compiled_call() -> None:
         assert second.tolist() == [6.0, 12.0]
 
 
+def test_some_results_of_a_compiled_call_may_be_left_out() -> None:
+    step = dg.compile(lambda x: (x * 2, (x**2).sum(), x.detach() + 1, x.int()))
+    for _ in range(3):
+        x = dg.tensor([1.0, 2.0], requires_grad=True)
+        _, total, constant, number = step(x)
+        total.backward()
+        assert grad_of(x) == [2.0, 4.0]
+        assert not (constant.requires_grad or number.requires_grad)
+
+
+def test_gradient_of_a_compiled_complex_function_is_pytorch_s() -> None:
+    step = dg.compile(lambda z: (z * z * (1 + 2j)).abs().sum())
+    for _ in range(3):
+        z, w = (dg.tensor([1 + 1j, 2 - 1j], requires_grad=True) for _ in range(2))
+        step(z).backward()
+        (w * w * (1 + 2j)).abs().sum().backward()
+        np.testing.assert_allclose(grad_of(z), grad_of(w), rtol=1e-6)
+
+
+def test_graph_of_a_compiled_call_is_freed_by_backward() -> None:
+    step = dg.compile(lambda x: x.exp().sum())
+    step(dg.ones(2, requires_grad=True))
+    x = dg.ones(2, requires_grad=True)
+    loss = step(x)
+    assert loss.grad_fn is not None
+    assert loss.grad_fn.name() == "CompiledCallBackward"
+    loss.backward(retain_graph=True)
+    loss.backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        loss.backward()
+
+
 def test_backward_that_arrives_at_the_history_of_an_argument_is_refused() -> None:
     step = dg.compile(lambda x: x.sum().backward())
     w = dg.ones(2, requires_grad=True)
