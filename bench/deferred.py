@@ -63,15 +63,15 @@ def both_ways(program: Program, options: Mapping[str, Any]) -> Candidates:
 
 
 def chain() -> Candidates:
-    """(p): 200 elementwise operators."""
+    """(q): 200 elementwise operators."""
     return both_ways(programs.chain(), {})
 
 
 def lstm() -> Candidates:
-    """(p): the unrolled LSTM."""
+    """(q): the unrolled LSTM."""
     return both_ways(programs.lstm(), WITHOUT_FUSION)
 
 
 def gpt() -> Candidates:
-    """(p): the GPT."""
+    """(q): the GPT."""
     return both_ways(programs.gpt(), {})

@@ -52,7 +52,7 @@ def test_error_of_a_run_names_the_line_of_the_call(compile_after: int) -> None:
     with (  # noqa: PT012
         set_config(compile_after=compile_after),
         jax.debug_nans(True),
-        pytest.raises(FloatingPointError) as caught,
+        pytest.raises(FloatingPointError, match="nan") as caught,
         dg.deferred(),
     ):
         made = fail_late()
