@@ -240,11 +240,12 @@ class Sequence:
 
     def run(self) -> None:
         """Runs what was put off; raises the first error, after all has run that can."""
-        if _own.sequence is self:
+        is_own = _own.sequence is self
+        if is_own:
             _own.sequence = Sequence()
         if not self.kinds:
             return
-        flat, kinds, refs = self._calls()
+        flat, kinds, refs = self._calls(is_own=is_own)
         known = [value for reference in refs if (value := reference()) is not None]
         alive = [value for value in known if value.value is None]
         batch = Batch(flat, kinds, self.places, self.given, alive, self.x64)
@@ -255,12 +256,12 @@ class Sequence:
         finally:
             modes.set_flags(flags)
 
-    def _calls(self) -> tuple[list[Any], list[Any], list[ref[Pending]]]:
-        """`flat`, `kinds` and `refs` of the calls that are there."""
+    def _calls(self, *, is_own: bool) -> tuple[list[Any], list[Any], list[ref[Pending]]]:
+        """`flat`, `kinds` and `refs` of the calls that are there: copies, if more are noted now."""
         count = len(self.kinds)
-        if len(self.places) == count:
+        if is_own and len(self.places) == count:
             return self.flat, self.kinds, self.refs
-        flat, kinds = self.flat[:], self.kinds[:count]  # one more is being noted
+        flat, kinds = self.flat[:], self.kinds[:count]
         kernels = [i for i, item in enumerate(flat) if not (item is None or type(item) is int)]
         made = sum([1 if k.__class__ is Kind else len(k) - k.count(None) for k in kinds])
         return flat[: [*kernels, len(flat)][count]], kinds, self.refs[:made]

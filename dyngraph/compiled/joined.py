@@ -86,11 +86,21 @@ def _note(
         if known is not None:
             places.setdefault(known.number, place)
     inputs: dict[int, int] = {}
-    outputs: dict[int, int] = {}
+    arrays = {id(value): place for place, value in enumerate(found.arrays)}
+    grads = [leaf.need_meta().grad for leaf in found.leaves]
+    if None in grads:
+        return None
+    results = [grad._cell.held for grad in grads if grad is not None]
+    made = {
+        value.number - first
+        for value in (*results, *task.captured.values())
+        if type(value) is Pending and value.sequence is sequence and value.number >= first
+    }
+    outputs = sorted(made)  # a Schedule gives its outputs in the order of their numbers
 
     def source(value: Any) -> int:
         if type(value) is Pending and value.sequence is sequence and value.number >= first:
-            return outputs.setdefault(value.number - first, len(outputs))
+            return outputs.index(value.number - first)
         return ~arrays[id(value)]
 
     def local(number: int | None) -> int | None:
@@ -98,20 +108,16 @@ def _note(
             return number if number is None else number - first
         return ~inputs.setdefault(places[number], len(inputs))
 
-    arrays = {id(value): place for place, value in enumerate(found.arrays)}
     try:
         flat = [
             local(item) if item is None or type(item) is int else item
             for item in sequence.flat[start:]
         ]
-        grads = [leaf.need_meta().grad for leaf in found.leaves]
-        stored = tuple([source(grad._cell.held) for grad in grads if grad is not None])
+        stored = tuple([source(result) for result in results])
         captured = tuple([(i, None if v is None else source(v)) for i, v in task.captured.items()])
     except KeyError:
         return None
-    if len(stored) < len(found.leaves):
-        return None
-    fragment = Fragment(flat, sequence.kinds[calls:], tuple(outputs))
+    fragment = Fragment(flat, sequence.kinds[calls:], outputs)
     return Joined(fragment, tuple(inputs), stored, captured)
 
 

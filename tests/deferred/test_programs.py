@@ -270,3 +270,16 @@ def test_inference_tensors_are_made() -> None:
         y = dg.ones(2) * 2
     assert y.is_inference()
     assert y.tolist() == [2.0, 2.0]
+
+
+def test_each_leaf_gets_its_own_gradient_in_every_order_of_arrival() -> None:
+    def program() -> list[dg.Tensor]:
+        x, y, z = leaf(1.0, 2.0), leaf(3.0), dg.ones(2, 2, requires_grad=True)
+        ((z.sum() * 2 + y.sum() * 3) * x.sum()).backward()
+        return [grad_of(t) for t in (x, y, z)]
+
+    expected = program()
+    for _ in range(3):
+        with set_config(compile_after=1), dg.deferred():
+            got = program()
+        assert_same(got, expected)
