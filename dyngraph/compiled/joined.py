@@ -48,7 +48,7 @@ class Joined(NamedTuple):
 
     fragment: Fragment
     inputs: tuple[int, ...]
-    stored: tuple[int, ...]
+    stored: tuple[int | None, ...]
     captured: tuple[tuple[int, int | None], ...]
 
 
@@ -65,19 +65,19 @@ def run_joined(task: GraphTask, edges: Row[Edge], gradients: Row[Any]) -> None:
     if joined is not None and _join(joined, found, task):
         return
     sequence = current_sequence()
-    before = len(sequence.kinds), len(sequence.flat), len(sequence.refs)
+    at = len(sequence.kinds), len(sequence.flat), len(sequence.refs)
     GraphTask.run(task, edges, gradients)
     if current_sequence() is sequence and joined is None:
-        joined = _note(sequence, before, found, task)
+        joined = _note(sequence, at, found, task)
         if joined is not None:
             _known.keep(found.key, joined)
 
 
 def _note(
-    sequence: Sequence, before: tuple[int, int, int], found: Walk, task: GraphTask
+    sequence: Sequence, at: tuple[int, int, int], found: Walk, task: GraphTask
 ) -> Joined | None:
     """What a backward has added to a sequence; None where it used what the walk did not see."""
-    calls, start, first = before
+    calls, start, first = at
     places: dict[int | None, int] = {}
     for place, value in enumerate(found.arrays):
         known = value
@@ -87,10 +87,11 @@ def _note(
             places.setdefault(known.number, place)
     inputs: dict[int, int] = {}
     arrays = {id(value): place for place, value in enumerate(found.arrays)}
-    grads = [leaf.need_meta().grad for leaf in found.leaves]
-    if None in grads:
-        return None
-    results = [grad._cell.held for grad in grads if grad is not None]
+    results = []
+    for leaf, before in zip(found.leaves, found.grads, strict=True):
+        grad = leaf.need_meta().grad
+        held = None if grad is None else grad._cell.held
+        results.append(None if held is before else held)
     made = {
         value.number - first
         for value in (*results, *task.captured.values())
@@ -98,7 +99,9 @@ def _note(
     }
     outputs = sorted(made)  # a Schedule gives its outputs in the order of their numbers
 
-    def source(value: Any) -> int:
+    def source(value: Any) -> int | None:
+        if value is None:
+            return None
         if type(value) is Pending and value.sequence is sequence and value.number >= first:
             return outputs.index(value.number - first)
         return ~arrays[id(value)]
@@ -114,7 +117,7 @@ def _note(
             for item in sequence.flat[start:]
         ]
         stored = tuple([source(result) for result in results])
-        captured = tuple([(i, None if v is None else source(v)) for i, v in task.captured.items()])
+        captured = tuple([(i, source(value)) for i, value in task.captured.items()])
     except KeyError:
         return None
     fragment = Fragment(flat, sequence.kinds[calls:], outputs)
@@ -138,7 +141,8 @@ def _join(joined: Joined, found: Walk, task: GraphTask) -> bool:
             return made[source] if source >= 0 else arrays[~source]
 
         for leaf, source in zip(leaves, joined.stored, strict=True):
-            PENDING.store(leaf, value(source))
+            if source is not None:
+                PENDING.store(leaf, value(source))
     for index, source in joined.captured:
         task.captured[index] = None if source is None else value(source)
     if not task.keep_graph:
