@@ -141,8 +141,8 @@ class Pending:
         sequence = self.sequence
         if sequence is None or len(sequence.devices or ()) > 1:
             return self.force().sharding
-        device = next(iter(sequence.devices or ()), None) or default_device()
-        return jax.sharding.SingleDeviceSharding(device)
+        device = next(iter(sequence.devices or ()), None)
+        return _sharding(device or jax.config.jax_default_device)  # type: ignore[attr-defined]
 
     @property
     def committed(self) -> bool:
@@ -153,9 +153,11 @@ class Pending:
         return self.sharding.device_set
 
 
-def default_device() -> Any:
-    """Where JAX puts what was put nowhere."""
-    return jax.config.jax_default_device or jax.devices()[0]  # type: ignore[attr-defined]
+@functools.cache
+def _sharding(device: Any) -> Any:
+    """That of an array on one device, by default JAX's first one; made once, since its hash is
+    slow."""
+    return jax.sharding.SingleDeviceSharding(device or jax.devices()[0])
 
 
 def resolved(value: Any) -> Any:

@@ -96,10 +96,11 @@ class Storage:
 
     def hold(self, value: Any) -> None:
         """Replaces what is there, by an array or by what is pending; no write is counted."""
-        self.held = value
-        kind = PendingStorage if value.__class__ is Pending else Storage
-        if self.__class__ is not kind:
-            self.__class__ = kind  # type: ignore[assignment]
+        if value.__class__ is Pending:
+            self.__class__ = PendingStorage  # type: ignore[assignment]
+            self.held = value
+        else:
+            self.array = value
 
     def holds(self, value: Any) -> bool:
         """Whether this is the Storage of an array, or of what is pending, and of no view."""

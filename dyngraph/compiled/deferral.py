@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator, Sequence as Row
+from contextlib import nullcontext, suppress
 from typing import Any, Self
 
 import jax
@@ -53,10 +54,12 @@ class deferred(modes.ModeSwitch):  # noqa: N801 - it is used as a function is
         modes.switch(modes.DEFERRED, on=self.enabled)
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception: Any) -> None:
         modes.switch(modes.DEFERRED, on=bool(self.previous.pop() & modes.DEFERRED))
         if self.enabled and not modes.get_flags() & modes.DEFERRED:
-            current_sequence().run()
+            # an error that leaves the block goes first: who asks for what failed hears of it again
+            with suppress(Exception) if exception[0] else nullcontext():
+                current_sequence().run()
 
     def clone(self) -> deferred:
         return deferred(self.enabled)
