@@ -63,6 +63,12 @@ class CompiledStep:
             functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if modes.get_flags() & modes.OBSERVED == modes.DEFERRED:
+            modes.switch(modes.DEFERRED, on=False)  # there is one program already
+            try:
+                return self(*args, **kwargs)
+            finally:
+                modes.switch(modes.DEFERRED, on=True)
         if modes.get_flags() & modes.OBSERVED or current_pure() is not None:
             return self._function(*args, **kwargs)
         given = read_arguments(self._name, args, kwargs)
