@@ -67,7 +67,7 @@ READING_ORDER = """
     interop.leaves interop.from_jax interop.to_jax interop
     steps.reached steps.sources steps.watch steps.arguments steps.effects steps.conditions
     steps.trace steps.recorded steps.program steps.step steps
-    viz sharding
+    viz
     comparison.agreement comparison.listing comparison.rounds comparison.sizes
     comparison.arguments comparison.ways comparison.page comparison.report comparison.compare
     comparison

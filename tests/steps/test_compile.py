@@ -905,6 +905,26 @@ def test_detached_result_of_the_first_call_is_no_view() -> None:
     assert not step(dg.ones(2, requires_grad=True))._is_view()
 
 
+def test_arrays_are_as_many_after_more_steps() -> None:
+    model = dg.nn.Linear(3, 2)
+    optimizer = dg.optim.Adam(model.parameters())
+
+    @dg.compile
+    def step(x: dg.Tensor) -> dg.Tensor:
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    counts = []
+    for _ in range(4):
+        for _ in range(5):
+            step(dg.tensor(X))
+        counts.append(len(jax.live_arrays()))
+    assert counts[1] == counts[2] == counts[3]
+
+
 def test_memory_of_what_is_overwritten_is_used_again() -> None:
     w = dg.zeros(4)
     step = dg.compile(lambda: [w.add_(1)][1:])
