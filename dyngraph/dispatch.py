@@ -25,7 +25,8 @@ from dyngraph.errors import InferenceTensorError
 from dyngraph.graph.node import NO_EDGE, creation_numbers
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
 from dyngraph.operator_node import OperatorNode, node_class
-from dyngraph.pending import NOTES, PUT_OFF
+from dyngraph.pending import PUT_OFF
+from dyngraph.sequence import NOTES
 from dyngraph.storage import PendingStorage, Storage, are_inference, cell_of
 from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor
 

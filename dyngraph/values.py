@@ -22,8 +22,9 @@ from dyngraph.graph.node import Node, PythonCall, Values, blame
 from dyngraph.graph.packing import PackedValues
 from dyngraph.kernels import BackwardPlan, OperatorSpec, Target, same
 from dyngraph.operator_node import OperatorNode
-from dyngraph.pending import PUT_OFF, is_deferring, note, resolved
+from dyngraph.pending import PUT_OFF, resolved
 from dyngraph.pure import current_pure
+from dyngraph.sequence import is_deferring, note
 from dyngraph.storage import cell_of
 from dyngraph.tangents import are_carried, share_tangent
 from dyngraph.tensor import Tensor, new_tensor

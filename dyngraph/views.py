@@ -19,8 +19,9 @@ from dyngraph import modes
 from dyngraph.dispatch import define_dispatcher, plain
 from dyngraph.errors import InPlaceError
 from dyngraph.kernels import Kernel, OperatorSpec, is_differentiable
-from dyngraph.pending import call, resolved
+from dyngraph.pending import resolved
 from dyngraph.pure import current_pure, is_outside, stop, unseen
+from dyngraph.sequence import call
 from dyngraph.storage import Storage, cell_of
 from dyngraph.tangents import are_carried, share_tangent, tangents_of
 from dyngraph.tensor import Tensor, new_tensor

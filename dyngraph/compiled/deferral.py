@@ -15,14 +15,8 @@ from dyngraph.compiled import report
 from dyngraph.compiled.joined import Fragment
 from dyngraph.compiled.program import Aval, Cache, Call, run_call
 from dyngraph.compiled.schedule import Schedule, find_schedule, forget
-from dyngraph.pending import (
-    PUT_OFF,
-    Batch,
-    Failed,
-    Kind,
-    Sequence,
-    current_sequence,
-)
+from dyngraph.pending import PUT_OFF, Failed, Kind
+from dyngraph.sequence import Batch, Sequence, current_sequence
 from dyngraph.tracing import Tracer
 
 

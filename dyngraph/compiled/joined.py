@@ -16,7 +16,8 @@ from dyngraph.compiled.segment import locks_of
 from dyngraph.compiled.walk import Walk, walk
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge
-from dyngraph.pending import Kind, Pending, Sequence, current_sequence
+from dyngraph.pending import Kind, Pending
+from dyngraph.sequence import Sequence, current_sequence
 from dyngraph.values import PENDING
 
 

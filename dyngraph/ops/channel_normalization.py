@@ -17,7 +17,7 @@ from dyngraph.ops.normalization import normalized, normalized_grad, statistics_o
 from dyngraph.ops.operator import define
 from dyngraph.ops.parts import select
 from dyngraph.ops.shape import clone
-from dyngraph.pending import call
+from dyngraph.sequence import call
 from dyngraph.tensor import Tensor
 
 

@@ -11,7 +11,7 @@ from dyngraph.dispatch import lift
 from dyngraph.ops.arguments import widened
 from dyngraph.ops.channel_normalization import batch_norm, group_norm
 from dyngraph.ops.operator import define
-from dyngraph.pending import call
+from dyngraph.sequence import call
 from dyngraph.tensor import Tensor
 
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 import dyngraph as dg
-from dyngraph.pending import Batch, Sequence
+from dyngraph.sequence import Batch, Sequence
 
 
 def leaf(*values: float) -> dg.Tensor:

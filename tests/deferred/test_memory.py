@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 import dyngraph as dg
-from dyngraph.pending import current_sequence
+from dyngraph.sequence import current_sequence
 from tests.deferred.helpers import grad_of, leaf
 
 pytestmark = pytest.mark.usefixtures("no_gc")

@@ -283,3 +283,14 @@ def test_each_leaf_gets_its_own_gradient_in_every_order_of_arrival() -> None:
         with set_config(compile_after=1), dg.deferred():
             got = program()
         assert_same(got, expected)
+
+
+def test_compiled_step_is_a_program_of_its_own() -> None:
+    @dg.compile
+    def compiled_step(x: dg.Tensor) -> dg.Tensor:
+        return (x * 2).sum()
+
+    with dg.deferred():
+        results = [compiled_step(dg.ones(3) * i).item() for i in range(3)]
+    assert results == [0.0, 6.0, 12.0]
+    assert len(compiled_step.programs) == 1

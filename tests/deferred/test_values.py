@@ -129,9 +129,9 @@ def test_the_mode_is_the_threads_own_and_that_of_an_asyncio_task() -> None:
 
 
 def test_a_long_sequence_runs_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dyngraph import pending
+    from dyngraph import sequence
 
-    monkeypatch.setitem(pending.NOTES[2].__globals__, "LONGEST", 10)
+    monkeypatch.setitem(sequence.NOTES[2].__globals__, "LONGEST", 10)
     x = dg.zeros(1)
     with noting_runs() as runs, dg.deferred():
         for _ in range(35):
