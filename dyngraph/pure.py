@@ -106,6 +106,9 @@ class Pure:
     def note_leaf(self, tensor: Any) -> None:
         """Notes that the `.grad` of a tensor is read."""
 
+    def note_flag(self, tensor: Any) -> None:
+        """Notes that a leaf is about to require grad, or to do so no more."""
+
     def note_history(self, tensor: Any) -> None:
         """Notes that a tensor is about to get another place in the graph."""
 

@@ -436,6 +436,29 @@ def test_leaf_argument_gets_its_grad() -> None:
         assert grad_of(x) == [2.0, 2.0]
 
 
+def test_argument_may_be_made_a_leaf_inside() -> None:
+    step = dg.compile(lambda x: x.requires_grad_().square().sum().backward())
+    for _ in range(CALLS):
+        x = dg.ones(2)
+        step(x)
+        assert x.requires_grad
+        assert grad_of(x) == [2.0, 2.0]
+
+
+def test_parameter_may_be_frozen_inside() -> None:
+    def make() -> Any:
+        w, v = (dg.ones(3, requires_grad=True) for _ in range(2))
+
+        def step(x: dg.Tensor) -> None:
+            w.grad = v.grad = None
+            v.requires_grad_(not v.requires_grad)
+            (w * v * x).sum().backward()
+
+        return step, lambda: [w.grad, v.grad, v.requires_grad]
+
+    both(make, dg.tensor(X))
+
+
 def test_argument_with_the_memory_of_a_parameter_counts_as_it() -> None:
     w = dg.ones(2)
 
@@ -812,6 +835,7 @@ def test_step_that_gives_a_tensor_other_memory_runs_as_written_and_says_so() -> 
     def step() -> None:
         w.grad = None
         w.square().sum().backward()
+        assert w.grad is not None
         w.data = w.data - 0.25 * w.grad
 
     call = dg.compile(step)
