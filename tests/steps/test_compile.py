@@ -634,6 +634,29 @@ def test_parameter_that_is_replaced_is_read() -> None:
     assert old is not model.weight
 
 
+def test_parameter_that_is_left_out_of_some_steps_counts_its_own() -> None:
+    def make() -> Any:
+        w, v = (dg.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+        optimizer, turn = dg.optim.Adam([w, v], lr=0.1), iter(range(100))
+
+        def step(*, left_out: bool) -> None:
+            optimizer.zero_grad()
+            v.requires_grad_(not left_out)
+            (w * v).square().sum().backward()
+            optimizer.step()
+
+        calls = dg.compile(step) if wrap is dg.compile else step
+        return lambda: calls(left_out=next(turn) % 3 == 2), lambda: [w, v]
+
+    found = []
+    for wrap in (dg.compile, None):
+        run, look = make()
+        for _ in range(8):
+            run()
+        found.append(values(look()))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
 def test_second_optimizer_of_another_branch_starts_as_it_does_without() -> None:
     def run(wrap: Callable[..., Any]) -> Any:
         w, v = (dg.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
