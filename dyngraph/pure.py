@@ -46,6 +46,7 @@ class Pure:
         self.draws = 0
         self.cells: dict[int, _Cell] = {}
         self.grads: dict[int, _Grad] = {}
+        self.memories: dict[int, _Memory] = {}
 
     def __enter__(self) -> Self:
         self._token = _current.set(self)
@@ -56,7 +57,7 @@ class Pure:
     def __exit__(self, *exception: object) -> None:
         _current.reset(self._token)
         modes.switch(modes.DEFERRED, on=self._deferred)
-        for entry in (*self.cells.values(), *self.grads.values()):
+        for entry in (*self.memories.values(), *self.cells.values(), *self.grads.values()):
             entry.put_back()
 
     def write(self, cell: Storage, array: Any) -> Any:
@@ -83,6 +84,11 @@ class Pure:
         if id(tensor) not in self.grads:
             self.grads[id(tensor)] = _Grad(tensor)
 
+    def note_memory(self, tensor: Any) -> None:
+        """Notes that a tensor is about to look at other memory."""
+        if id(tensor) not in self.memories:
+            self.memories[id(tensor)] = _Memory(tensor)
+
     def take(self, generator: Any, *, is_default: bool) -> tuple[Any, Any] | None:
         """What the generator's next draw folds together; None where it is to say so itself."""
         if not is_default:
@@ -103,6 +109,9 @@ class Pure:
     def note_leaf(self, tensor: Any) -> None:
         """Notes that the `.grad` of a tensor is read."""
 
+    def note_flag(self, tensor: Any) -> None:
+        """Notes that a leaf is about to require grad, or to do so no more."""
+
     def note_history(self, tensor: Any) -> None:
         """Notes that a tensor is about to get another place in the graph."""
 
@@ -122,7 +131,7 @@ class Pure:
 
     def check_outside(self) -> None:
         """Raises RuntimeError where a tensor from outside was written to; called at the end."""
-        entries = (*self.grads.values(), *self.cells.values())
+        entries = (*self.memories.values(), *self.grads.values(), *self.cells.values())
         if any(entry.is_alive() for entry in entries):
             gc.collect()  # what only a cycle keeps is not outside
         for entry in entries:
@@ -175,6 +184,27 @@ class _Cell:
             member = reference()
             if member is not None:
                 member.version = version
+
+
+class _Memory:
+    """A tensor that was given other memory, and what it had before."""
+
+    what = "an assignment to .data changed the memory"
+    remedy = "Pass the tensor as an argument and return it, or write to a clone() of it."
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.cell, self.view = tensor._cell, tensor._view
+        self.root = self.cell if self.view is None else self.view.root
+        self.shape = list(tensor.shape)
+
+    def is_alive(self) -> bool:
+        return self.tensor() is not None
+
+    def put_back(self) -> None:
+        tensor = self.tensor()
+        if tensor is not None:
+            tensor._cell, tensor._view = self.cell, self.view
 
 
 class _Grad:

@@ -64,9 +64,15 @@ class Watch(Pure):
     def note_grad(self, tensor: Any) -> None:
         self.note_leaf(tensor)
 
+    def note_memory(self, tensor: Any) -> None:
+        self.note_cell(tensor._cell)
+
     def note_leaf(self, tensor: Any) -> None:
         if tensor.is_leaf:
             self.found.leaves.add(tensor)
+
+    def note_flag(self, tensor: Any) -> None:
+        self.note_leaf(tensor)
 
     def note_module(self, module: Any) -> None:
         self.found.modules.add(module)

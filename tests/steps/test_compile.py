@@ -436,6 +436,29 @@ def test_leaf_argument_gets_its_grad() -> None:
         assert grad_of(x) == [2.0, 2.0]
 
 
+def test_argument_may_be_made_a_leaf_inside() -> None:
+    step = dg.compile(lambda x: x.requires_grad_().square().sum().backward())
+    for _ in range(CALLS):
+        x = dg.ones(2)
+        step(x)
+        assert x.requires_grad
+        assert grad_of(x) == [2.0, 2.0]
+
+
+def test_parameter_may_be_frozen_inside() -> None:
+    def make() -> Any:
+        w, v = (dg.ones(3, requires_grad=True) for _ in range(2))
+
+        def step(x: dg.Tensor) -> None:
+            w.grad = v.grad = None
+            v.requires_grad_(not v.requires_grad)
+            (w * v * x).sum().backward()
+
+        return step, lambda: [w.grad, v.grad, v.requires_grad]
+
+    both(make, dg.tensor(X))
+
+
 def test_argument_with_the_memory_of_a_parameter_counts_as_it() -> None:
     w = dg.ones(2)
 
@@ -609,6 +632,29 @@ def test_parameter_that_is_replaced_is_read() -> None:
     model.weight = dg.nn.Parameter(dg.ones(1, 2))
     assert step(dg.ones(1, 2)).item() == 2
     assert old is not model.weight
+
+
+def test_parameter_that_is_left_out_of_some_steps_counts_its_own() -> None:
+    def make() -> Any:
+        w, v = (dg.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+        optimizer, turn = dg.optim.Adam([w, v], lr=0.1), iter(range(100))
+
+        def step(*, left_out: bool) -> None:
+            optimizer.zero_grad()
+            v.requires_grad_(not left_out)
+            (w * v).square().sum().backward()
+            optimizer.step()
+
+        calls = dg.compile(step) if wrap is dg.compile else step
+        return lambda: calls(left_out=next(turn) % 3 == 2), lambda: [w, v]
+
+    found = []
+    for wrap in (dg.compile, None):
+        run, look = make()
+        for _ in range(8):
+            run()
+        found.append(values(look()))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
 
 
 def test_second_optimizer_of_another_branch_starts_as_it_does_without() -> None:
@@ -804,6 +850,23 @@ def test_argument_that_gets_a_history_has_it_at_once() -> None:
         step(x)
     x.sum().backward()
     assert grad_of(w) == [3.0, 3.0]
+
+
+def test_step_that_gives_a_tensor_other_memory_runs_as_written_and_says_so() -> None:
+    w = dg.ones(2, requires_grad=True)
+
+    def step() -> None:
+        w.grad = None
+        w.square().sum().backward()
+        assert w.grad is not None
+        w.data = w.data - 0.25 * w.grad
+
+    call = dg.compile(step)
+    call()
+    with pytest.warns(UserWarning, match=r"assigning to \.data"):
+        call()
+    call()
+    assert w.tolist() == [0.125, 0.125]
 
 
 def test_leaves_that_share_memory_get_their_own_gradients_later() -> None:
