@@ -9,9 +9,9 @@ from typing import Any
 from dyngraph.graph.node import Edge, GradientEdge, Node
 from dyngraph.tensor import Tensor
 from dyngraph.viz import markup
-from dyngraph.viz.contents import contents
 from dyngraph.viz.diagram import diagram
 from dyngraph.viz.folding import body, fold
+from dyngraph.viz.keepers import kept_arrays
 from dyngraph.viz.names import Given, Names, names_of
 from dyngraph.viz.outline import Outline, outline, visits
 
@@ -163,10 +163,5 @@ def roots_of(of: Any, names: Names) -> list[tuple[Edge, str]]:
 
 def saved_bytes(roots: Sequence[Edge]) -> int:
     """The bytes of all that the graph keeps, each array counted once."""
-    arrays = {
-        id(array): array.nbytes
-        for node in visits(roots)
-        for kept in contents(node)
-        for array in kept.arrays
-    }
+    arrays = {id(array): array.nbytes for _, array in kept_arrays(visits(roots))}
     return sum(arrays.values())
