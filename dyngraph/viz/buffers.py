@@ -30,7 +30,8 @@ MOST_BARS = 30
 class Buffer(NamedTuple):
     """An array that a graph keeps: what it is, which nodes keep it as what, who else holds it.
 
-    `keepers` are nodes, or checkpoints, which keep what they start from; `holders` are names of leaves and of the caller's variables.
+    `keepers` are nodes, or checkpoints, which keep what they start from; `holders` are names of
+    leaves and of the caller's variables.
     """
 
     value: str
@@ -147,7 +148,9 @@ def saved(of: Tensor | Node | GradientEdge | list[Any], names: Given = None) -> 
 
     Tensors are called as the caller's variables are, or as `names` says: a dict, pairs, or a
     module. What saved-tensor hooks keep is counted where it is an array, wherever it lies; no hook
-    is called. A checkpoint keeps its function's arguments. Raises ValueError for a tensor without a graph.
+    is called. A checkpoint keeps its function's arguments.
+
+    Raises ValueError for a tensor without a graph.
 
     >>> x = dg.tensor([2.0, 3.0], requires_grad=True)
     >>> loss = x.exp().sum() + (x * x).sum()

@@ -23,8 +23,8 @@ class Kept(NamedTuple):
     """One saved value: its field, its arrays, and what is special about it.
 
     `owner` is the Storage that it was saved from, where that is known. `state` is "" or one of
-    MODIFIED (backward will refuse it), RECOMPUTED (by a checkpoint, whose `region` it is) and PACKED
-    (by a hook).
+    MODIFIED (backward will refuse it), RECOMPUTED (by a checkpoint, see `region`) and PACKED (by a
+    hook).
     """
 
     field: str

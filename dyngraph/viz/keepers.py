@@ -1,8 +1,7 @@
 """Keepers: which arrays a graph keeps for its backward, and who keeps them.
 
-A node keeps what it saved. What a checkpoint computes again is kept by no node; the checkpoint keeps
-what it starts from, which is the tensors among its function's arguments, and the results that its
-policy has chosen.
+A node keeps what it saved. What a checkpoint computes again is kept by no node; the checkpoint
+itself keeps its function's arguments, and the results that its policy has chosen.
 """
 
 from __future__ import annotations
