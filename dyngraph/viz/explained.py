@@ -12,6 +12,7 @@ from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.node import Edge, Node
 from dyngraph.ops.filled import ones_like
 from dyngraph.tensor import LEAF, Tensor
+from dyngraph.user_code import shown_place
 from dyngraph.views import memory_of
 from dyngraph.viz.contents import contents, is_freed
 from dyngraph.viz.lettering import described
@@ -175,7 +176,7 @@ def _without_path(
     version = x._cell.version
     if version:
         file, line = getattr(x._cell, "written_at", ("", 0))
-        at = f", last at {file}:{line}" if file else ""
+        at = f", last at {shown_place(file, line)}" if file else ""
         details.append(f"{name} was written to in place {version} times{at}")
     leaves = [n.variable for n in order if isinstance(n, AccumulateGrad) and n.variable is not None]
     shown = [
