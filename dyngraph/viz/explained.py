@@ -19,7 +19,7 @@ from dyngraph.viz.lettering import described
 from dyngraph.viz.names import Given, Names, names_of
 from dyngraph.viz.outline import visits
 from dyngraph.viz.provenance import provenance
-from dyngraph.viz.replay import arrays_of
+from dyngraph.viz.recorder import arrays_of
 from dyngraph.viz.watching import watched
 
 MOST_NAMES = 8
@@ -247,19 +247,18 @@ class _ZeroFinder:
     def __init__(self, order: Sequence[Node]) -> None:
         self.order = {node: place for place, node in enumerate(order)}
         self.found: list[str] = []
+        self.norms: list[float] = []
 
     def before(self, node: Node, grads: list[Any]) -> None:
-        self.norm = _norm(grads)
+        self.norms.append(_norm(grads))
 
     def after(self, node: Node, grads: list[Any], results: Sequence[Any]) -> None:
-        if self.norm and results and not _norm(results):
+        norm = self.norms.pop()
+        if node in self.order and norm and results and not _norm(results):
             self.found.append(
                 f"{node.name()} (#{self.order[node]}) makes it 0: it was given a gradient of norm "
-                f"{self.norm:.4g}"
+                f"{norm:.4g}"
             )
-
-    def compiled(self, what: str, detail: str) -> None:
-        pass
 
 
 def _norm(values: Sequence[Any]) -> float:
@@ -270,7 +269,7 @@ def _norm(values: Sequence[Any]) -> float:
 def _zeros(order: Sequence[Node], loss: Tensor, x: Tensor) -> list[str]:
     """What makes the gradient of `x` zero, if it is."""
     finder = _ZeroFinder(order)
-    with watched(finder, compiled=False):
+    with watched(finder):
         (found,) = grad(loss, x, ones_like(loss), retain_graph=True, allow_unused=True)
     if found is None:
         return ["a node on the way, or a hook, gives None in its place"]
