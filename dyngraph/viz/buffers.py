@@ -14,6 +14,7 @@ from dyngraph.tensor import Tensor
 from dyngraph.tracing import Tracer
 from dyngraph.viz.charts import BLUE, GREY, Bar, bars
 from dyngraph.viz.contents import RECOMPUTED, contents
+from dyngraph.viz.frame import framed
 from dyngraph.viz.keepers import Keeper, kept_arrays
 from dyngraph.viz.lettering import described, in_bytes
 from dyngraph.viz.names import Given, names_of
@@ -140,7 +141,7 @@ class SavedReport:
         return str(self.table())
 
     def _repr_html_(self) -> str:
-        return self.svg() + self.table().html()
+        return framed(self.svg()) + self.table().html()
 
 
 def saved(of: Tensor | Node | GradientEdge | list[Any], names: Given = None) -> SavedReport:

@@ -25,6 +25,7 @@ from dyngraph.observed import Interceptor
 from dyngraph.tensor import Tensor
 from dyngraph.tracing import Tracer
 from dyngraph.viz.charts import BLUE, GREEN, Point, steps
+from dyngraph.viz.frame import forms_of
 from dyngraph.viz.lettering import in_bytes, in_seconds
 from dyngraph.viz.table import Table
 from dyngraph.viz.watching import part_name, watched
@@ -203,4 +204,4 @@ class memory(Interceptor):  # noqa: N801 - it is used as a function is
         return str(self.table())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg(), "text/plain": str(self.table())}
+        return forms_of(self.svg(), str(self.table()))

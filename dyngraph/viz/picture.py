@@ -11,6 +11,7 @@ from dyngraph.tensor import Tensor
 from dyngraph.viz import markup
 from dyngraph.viz.diagram import diagram
 from dyngraph.viz.folding import body, fold
+from dyngraph.viz.frame import forms_of
 from dyngraph.viz.keepers import kept_arrays
 from dyngraph.viz.names import Given, Names, names_of
 from dyngraph.viz.outline import Outline, outline, visits
@@ -90,7 +91,7 @@ class GraphPicture:
         Path(path).write_text(forms[ending](), encoding="utf-8")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg(), "text/plain": self.text()}
+        return forms_of(self.svg(), self.text())
 
     def __repr__(self) -> str:
         return self.text()

@@ -9,9 +9,10 @@ the one that runs without a trace.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -37,9 +38,11 @@ class Look(NamedTuple):
     device: str
 
 
-def look(array: Any) -> Look:
-    """Looks at an array, without waiting for it."""
-    return Look(_figures(array), device_of(array))
+def looks_at(arrays: Sequence[Any]) -> list[Look]:
+    """A look at each array, once it is there."""
+    looks = [Look(_figures(array), device_of(array)) for array in arrays]
+    jax.block_until_ready([look.figures for look in looks])
+    return looks
 
 
 @jax.jit
@@ -74,18 +77,29 @@ class Recorder:
         self.rows: list[Row] = []
         self.open: list[tuple[Row, int]] = []
         self.began = time.perf_counter()
+        self.looking = 0.0
+
+    def clock(self) -> float:
+        """The time since the backward began, without what looking took."""
+        return time.perf_counter() - self.began - self.looking
+
+    @contextlib.contextmanager
+    def off_the_clock(self) -> Iterator[None]:
+        """Inside, the clock stands still."""
+        began = time.perf_counter()
+        yield
+        self.looking += time.perf_counter() - began
 
     def row_of(self, node: Node) -> Row:
         """A row for a node that is about to run."""
         return Row(node.name().rpartition("::")[2], _kind(node), self.order.get(node))
 
     def before(self, node: Node, grads: list[Any]) -> None:
-        given = arrays_of(grads)
-        jax.block_until_ready(given)
-        row = self.row_of(node)
-        row.given = [look(array) for array in given]
-        self.open.append((row, len(self.rows)))
-        row.start = time.perf_counter() - self.began
+        with self.off_the_clock():
+            row = self.row_of(node)
+            row.given = looks_at(arrays_of(grads))
+            self.open.append((row, len(self.rows)))
+        row.start = self.clock()
 
     def after(self, node: Node, grads: list[Any], results: Sequence[Any]) -> None:
         made = arrays_of(results)
@@ -94,8 +108,9 @@ class Recorder:
             jax.block_until_ready([node.variable.grad._cell.array])
         row, first = self.open.pop()
         assert row.start is not None
-        row.seconds = time.perf_counter() - self.began - row.start
-        row.made = [look(array) for array in made]
+        row.seconds = self.clock() - row.start
+        with self.off_the_clock():
+            row.made = looks_at(made)
         for inner in self.rows[first:]:  # a backward that a hook or a Function ran
             inner.within = len(self.rows) if inner.within is None else inner.within
         self.rows.append(row)
@@ -112,7 +127,7 @@ class PartRecorder:
         self.waiting: list[list[Any]] = []
         self.parts: list[tuple[Row, int]] = []
         self.next = Row("the walk", PYTHON)
-        self.looking = self.since = 0.0
+        self.since = 0.0
 
     # --- the walk, node by node -----------------------------------------------------------------
 
@@ -129,11 +144,10 @@ class PartRecorder:
 
     def _seen(self, values: Sequence[Any]) -> list[Any]:
         """What there is of gradients, and the numbers of those that come later."""
-        began = time.perf_counter()
-        looks = [look(array) for array in arrays_of([known(value) for value in values])]
-        seen = [*looks, *_numbers_of(values)]
-        self.waiting.append(seen)
-        self.looking += time.perf_counter() - began
+        with self.recorder.off_the_clock():
+            looks = looks_at(arrays_of([known(value) for value in values]))
+            seen = [*looks, *_numbers_of(values)]
+            self.waiting.append(seen)
         return seen
 
     # --- what runs ------------------------------------------------------------------------------
@@ -154,17 +168,22 @@ class PartRecorder:
 
     def _end(self, row: Row) -> None:
         """Gives a step the time since the one before it ended."""
-        now = time.perf_counter() - self.recorder.began - self.looking
+        now = self.recorder.clock()
         row.start, row.seconds, self.since = self.since, now - self.since, now
 
     def settled(self, calls: Sequence[Call], given: Sequence[Any]) -> None:
-        began = time.perf_counter()
-        looks = _looks_of(calls, given)
-        for seen in self.waiting:
-            seen[:] = [looks[found] if type(found) is int else found for found in seen]
+        with self.recorder.off_the_clock():
+            looks = _looks_of(calls, given)
+            for seen in self.waiting:
+                seen[:] = [looks[found] if type(found) is int else found for found in seen]
+        self.waiting = [row.given for row in self.open]
+        self._add_rows([0, *itertools.accumulate([call.made for call in calls])])
+        self.noted, self.parts = [], []
+
+    def _add_rows(self, ends: Sequence[int]) -> None:
+        """Adds the parts, each with the nodes below it whose gradients it has made; `ends` is how
+        many gradients so many calls make."""
         rows, left = self.recorder.rows, self.noted
-        self.noted, self.waiting = [], [row.given for row in self.open]
-        ends = [0, *itertools.accumulate([call.made for call in calls])]
         end, part = 0, len(rows) - 1  # what no part has made is of the Python before them
         for row, size in [(None, 0), *self.parts]:
             if row is not None:
@@ -177,8 +196,6 @@ class PartRecorder:
                 rows.append(inner)
             left = [r for r, is_inside in zip(left, inside, strict=True) if not is_inside]
         rows += left
-        self.parts = []
-        self.looking += time.perf_counter() - began
 
 
 def _numbers_of(values: Sequence[Any]) -> list[int]:
@@ -193,7 +210,7 @@ def _looks_of(calls: Sequence[Call], given: Sequence[Any]) -> list[Look]:
     values: list[Any] = []
     for i, call in enumerate(calls):
         run_call(call, given, values)
-        looks += [look(array) for array in values[len(looks) :]]
+        looks += looks_at(values[len(looks) :])
         for number in call.inputs:
             if number is not None and number >= 0 and last[number] == i:
                 values[number] = None

@@ -14,6 +14,7 @@ from dyngraph.backward import backward
 from dyngraph.graph.node import Edge
 from dyngraph.tensor import Tensor
 from dyngraph.viz.charts import BLUE, GREEN, GREY, RED, Bar, bars
+from dyngraph.viz.frame import framed
 from dyngraph.viz.lettering import in_seconds
 from dyngraph.viz.names import Given, names_of
 from dyngraph.viz.outline import DONE, NOW, Outline, outline, visits
@@ -188,7 +189,7 @@ class Trace:
         return str(self.table())
 
     def _repr_html_(self) -> str:
-        return self.svg() + self.table().html()
+        return framed(self.svg()) + self.table().html()
 
 
 def trace(

@@ -31,7 +31,8 @@ def tensor_html(tensor: Tensor) -> str:
     if tensor._cell.version:
         facts.append(("version", str(tensor._cell.version)))
     shown = " · ".join([f"<b>{escape(name)}</b> {escape(value)}" for name, value in facts])
-    return f"<div><pre>{_escaped_lines(repr(tensor))}</pre><small>{shown}</small></div>"
+    values = f'<pre style="font-family:monospace">{_escaped_lines(repr(tensor))}</pre>'
+    return f"<div>{values}<small>{shown}</small></div>"
 
 
 def node_html(node: Node) -> str:

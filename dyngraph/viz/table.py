@@ -50,7 +50,8 @@ class Table:
             ]
         )
         note = f"<div>{escape(self.note)}</div>" if self.note else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f'<div style="overflow-x:auto">{table}</div>{note}'
 
     def _is_right(self, column: int) -> bool:
         cells = [row[column] for row in self.rows]

@@ -56,3 +56,38 @@ none
 3 rows"""
     )
     assert "<td" in html_of(table)
+
+
+# --- pictures that are wider than a cell ----------------------------------------------------------
+
+
+def wide_graph() -> dg.viz.GraphPicture:
+    x = dg.ones(2, requires_grad=True)
+    parts = [(x * dg.ones(2, requires_grad=True)).sin() for _ in range(12)]
+    return dg.viz.graph(parts)
+
+
+def test_a_wide_picture_is_fitted_into_its_cell_and_unfolds() -> None:
+    forms = wide_graph()._repr_mimebundle_()
+    html = forms["text/html"]
+    ET.fromstring(f"<div>{html}</div>")
+    assert html.index("<details>") < html.index('<svg style="max-width:100%;height:auto"')
+    assert "details[open] + div > svg { max-width: none !important; }" in html
+    assert "<details>" not in forms["image/svg+xml"]
+
+
+def test_a_picture_that_is_read_in_a_cell_has_no_frame() -> None:
+    forms = dg.viz.graph(dg.ones(2, requires_grad=True).sin())._repr_mimebundle_()
+    assert [*forms] == ["image/svg+xml", "text/plain"]
+
+
+def test_a_picture_by_itself_has_its_own_size() -> None:
+    assert "max-width" not in wide_graph().svg()
+
+
+def test_charts_are_fitted_and_tables_scroll() -> None:
+    x = dg.ones(2, requires_grad=True)
+    for report in (dg.viz.saved(x.sin()), dg.viz.trace(x.sin().sum())):
+        html = html_of(report)
+        assert '<div><svg style="max-width:100%;height:auto"' in html
+        assert '<div style="overflow-x:auto"><table>' in html
