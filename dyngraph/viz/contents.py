@@ -41,6 +41,11 @@ class Kept(NamedTuple):
         """The bytes of its arrays."""
         return sum([array.nbytes for array in self.arrays])
 
+    @property
+    def line(self) -> str:
+        """What stands of it in a node's box."""
+        return f"{self}" if self.field.startswith("saved") else f"saved {self}"
+
     def __str__(self) -> str:
         if self.state == RECOMPUTED:
             return f"{self.field}: recomputed"

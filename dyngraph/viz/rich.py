@@ -49,7 +49,7 @@ def node_html(node: Node) -> str:
     parts = [f"<div><b>{escape(node.name())}</b> of {escape(outputs)}</div>"]
     if rows:
         parts.append(Table(("input", "next function", "gradient"), rows).html())
-    notes = [f"saved {kept}" for kept in contents(node)]
+    notes = [kept.line for kept in contents(node)]
     if is_freed(node):
         notes.append("freed: an earlier backward let go of what it saved")
     if node.extra is not None:
