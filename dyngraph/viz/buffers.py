@@ -24,6 +24,8 @@ from dyngraph.viz.table import Table
 
 MOST_LISTED = 2
 """How many keepers and holders of a buffer a table names."""
+MOST_TOLD = 20
+"""How many keepers the text of a bar names."""
 MOST_BARS = 30
 """How many buffers a chart shows, the largest."""
 
@@ -126,7 +128,7 @@ class SavedReport:
                 " · ".join([in_bytes(b.nbytes), ", ".join(b.holders)][: 1 + bool(b.holders)]),
                 GREY if b.holders else BLUE,
                 "\n".join(
-                    [b.value, *map(str, b.keepers), *[f"held by {name}" for name in b.holders]]
+                    [b.value, *_first(b.keepers), *[f"held by {name}" for name in b.holders]]
                 ),
             )
             for b in shown
@@ -184,6 +186,13 @@ def saved(of: Tensor | Node | GradientEdge | list[Any], names: Given = None) -> 
     recomputed = sum([kept.state == RECOMPUTED for node in order for kept in contents(node)])
     nodes = {place for _, mine in keepers.values() for keeper in mine for place in keeper.places}
     return SavedReport(buffers, recomputed, len(nodes))
+
+
+def _first(keepers: Sequence[Keeper]) -> list[str]:
+    """The first keepers of a buffer, for what shows when the mouse is over its bar."""
+    left = len(keepers) - MOST_TOLD
+    more = [f"and {left} more"] if left > 0 else []
+    return [*map(str, keepers[:MOST_TOLD]), *more]
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -19,7 +19,8 @@ from dyngraph.viz.lettering import described
 from dyngraph.viz.names import Given, Names, names_of
 from dyngraph.viz.outline import visits
 from dyngraph.viz.provenance import provenance
-from dyngraph.viz.recorder import arrays_of
+from dyngraph.viz.recorder import Recorder
+from dyngraph.viz.replay import step_of
 from dyngraph.viz.watching import watched
 
 MOST_NAMES = 8
@@ -241,36 +242,19 @@ def _with_path(
     return Explanation(fact, details, reached=True)
 
 
-class _ZeroFinder:
-    """Watches a backward for nodes that make a gradient zero."""
-
-    def __init__(self, order: Sequence[Node]) -> None:
-        self.order = {node: place for place, node in enumerate(order)}
-        self.found: list[str] = []
-        self.norms: list[float] = []
-
-    def before(self, node: Node, grads: list[Any]) -> None:
-        self.norms.append(_norm(grads))
-
-    def after(self, node: Node, grads: list[Any], results: Sequence[Any]) -> None:
-        norm = self.norms.pop()
-        if node in self.order and norm and results and not _norm(results):
-            self.found.append(
-                f"{node.name()} (#{self.order[node]}) makes it 0: it was given a gradient of norm "
-                f"{norm:.4g}"
-            )
-
-
-def _norm(values: Sequence[Any]) -> float:
-    total = sum([jnp.sum(jnp.abs(array) ** 2) for array in arrays_of(values)])
-    return float(total) ** 0.5
-
-
 def _zeros(order: Sequence[Node], loss: Tensor, x: Tensor) -> list[str]:
     """What makes the gradient of `x` zero, if it is."""
-    finder = _ZeroFinder(order)
-    with watched(finder):
+    recorder = Recorder({node: place for place, node in enumerate(order)})
+    with watched(recorder):
         (found,) = grad(loss, x, ones_like(loss), retain_graph=True, allow_unused=True)
     if found is None:
         return ["a node on the way, or a hook, gives None in its place"]
-    return finder.found[:MOST_NAMES] if not bool((found != 0).any()) else []
+    if bool((found != 0).any()):
+        return []
+    steps = [step_of(row) for row in recorder.rows]
+    return [
+        f"{step.name} (#{step.order}) makes it 0: it was given a gradient of norm "
+        f"{step.arrived:.4g}"
+        for step in steps
+        if step.order is not None and step.arrived and step.passed == 0
+    ][:MOST_NAMES]

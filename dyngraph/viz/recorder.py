@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from dyngraph.autograd.function_node import BackwardCFunction
 from dyngraph.compiled.program import Call, run_call
@@ -26,29 +26,29 @@ from dyngraph.graph.node import Node
 from dyngraph.tensor import Tensor
 from dyngraph.viz.buffers import device_of
 from dyngraph.viz.contents import PACKED, RECOMPUTED, contents
+from dyngraph.viz.figures import Figures, measured
 from dyngraph.viz.watching import part_name
 
 PYTHON, SEGMENT, OPERATOR, ACCUMULATE = "Python", "compiled", "operator", "AccumulateGrad"
 
 
 class Look(NamedTuple):
-    """Of an array the sum of squares, how many elements are NaN and infinite, and where it is."""
+    """What an array is like, and where it is."""
 
-    figures: Any
+    figures: Figures
     device: str
+
+
+_measure = jax.jit(measured)
 
 
 def looks_at(arrays: Sequence[Any]) -> list[Look]:
     """A look at each array, once it is there."""
-    looks = [Look(_figures(array), device_of(array)) for array in arrays]
-    jax.block_until_ready([look.figures for look in looks])
-    return looks
-
-
-@jax.jit
-def _figures(array: jax.Array) -> jax.Array:
-    size = jnp.abs(array).astype(jnp.float32)
-    return jnp.stack([(size * size).sum(), jnp.isnan(size).sum(), jnp.isinf(size).sum()])
+    found = [_measure(array) for array in arrays]
+    return [
+        Look(Figures(*np.asarray(figures).tolist()), device_of(array))
+        for figures, array in zip(found, arrays, strict=True)
+    ]
 
 
 class Row:

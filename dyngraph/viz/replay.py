@@ -6,14 +6,14 @@ import copy
 import math
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-import jax
+from operator import attrgetter
+from typing import NamedTuple
 
 from dyngraph.backward import backward
 from dyngraph.graph.node import Edge
 from dyngraph.tensor import Tensor
 from dyngraph.viz.charts import BLUE, GREEN, GREY, RED, Bar, bars
+from dyngraph.viz.figures import Figures
 from dyngraph.viz.frame import framed
 from dyngraph.viz.lettering import in_seconds
 from dyngraph.viz.names import Given, names_of
@@ -62,14 +62,14 @@ class Step(NamedTuple):
     moved: str
 
 
-def _step_of(row: Row) -> Step:
-    """A step, once its figures are numbers."""
+def step_of(row: Row) -> Step:
+    """The step that was recorded."""
     given = [look.figures for look in row.given]
     made = [look.figures for look in row.made]
     born = ", ".join(
         name
-        for kind, name in ((1, "NaN"), (2, "Inf"))
-        if any(look[kind] for look in made) and not any(look[kind] for look in given)
+        for name, count in (("NaN", attrgetter("nan")), ("Inf", attrgetter("inf")))
+        if any(map(count, made)) and not any(map(count, given))
     )
     places = [sorted({look.device for look in looks}) for looks in (row.given, row.made)]
     moved = " → ".join(["+".join(p) for p in places]) if _differ(*places) else ""
@@ -79,19 +79,13 @@ def _step_of(row: Row) -> Step:
     )  # fmt: skip
 
 
-def _steps_of(rows: Sequence[Row]) -> list[Step]:
-    """What was recorded, fetched from the devices in one go."""
-    for row, (given, made) in zip(rows, jax.device_get([(r.given, r.made) for r in rows])):
-        row.given, row.made = given, made
-    return [_step_of(row) for row in rows]
-
-
 def _differ(given: list[str], made: list[str]) -> bool:
     return bool(given and made and given != made)
 
 
-def _norm(looks: Sequence[Any]) -> float | None:
-    return math.sqrt(sum([float(look[0]) for look in looks])) if looks else None
+def _norm(found: Sequence[Figures]) -> float | None:
+    """The norm of several arrays together."""
+    return math.hypot(*[figures.norm for figures in found]) if found else None
 
 
 class Trace:
@@ -228,4 +222,4 @@ def trace(
     with watched(recorder, parts, parts):
         recorder.began = time.perf_counter()
         backward(of, gradient, retain_graph=retain_graph)
-    return Trace(_steps_of(recorder.rows), whole)
+    return Trace([step_of(row) for row in recorder.rows], whole)

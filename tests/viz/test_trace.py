@@ -247,3 +247,15 @@ def test_callbacks_that_hooks_queue_run_at_the_end() -> None:
     )
     dg.viz.trace(y.sum())
     assert done == [1]
+
+
+def test_a_trace_of_a_tensor_without_history_raises() -> None:
+    with pytest.raises(ValueError, match="has no backward graph: it does not require grad"):
+        dg.viz.trace(dg.ones(2).sum())
+
+
+def test_norms_of_large_and_of_small_gradients_are_told() -> None:
+    x = leaf(1.0, 1.0)
+    for gradient in (3e30, 3e-30):
+        trace = dg.viz.trace(x * 1.0, dg.tensor([gradient, 0.0]))
+        assert trace.steps[0].arrived == pytest.approx(gradient)
