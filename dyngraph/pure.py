@@ -59,19 +59,29 @@ class Pure:
 
         A write that is not recorded leaves the derivative as it was, as in PyTorch.
         """
-        if id(cell) not in self.cells:
-            self.cells[id(cell)] = _Cell(cell)
+        self.note_write(cell)
         old = cell.array
         same = old.shape == array.shape and old.dtype == array.dtype
         return array if modes.is_recording() or not same else unseen(array, old)
+
+    def note_write(self, cell: Storage) -> None:
+        """Notes that a Storage is about to be written."""
+        if id(cell) not in self.cells:
+            self.cells[id(cell)] = _Cell(cell)
+
+    def renew(self, cell: Storage, array: Any) -> None:
+        """Replaces the array of a Storage of outside by one that a node may have saved before."""
+        cell.write(array)
 
     def note_grad(self, tensor: Any) -> None:
         """Notes that the `.grad` of a tensor is about to be set."""
         if id(tensor) not in self.grads:
             self.grads[id(tensor)] = _Grad(tensor)
 
-    def take(self) -> tuple[Any, np.uint32]:
-        """What the default generator's next draw folds together."""
+    def take(self, generator: Any, *, is_default: bool) -> tuple[Any, Any] | None:
+        """What the generator's next draw folds together; None where it is to say so itself."""
+        if not is_default:
+            return None
         if self.words is None:
             raise RuntimeError(
                 f"to_jax({self.name}): a random operator draws from the default generator, and a "
@@ -80,6 +90,30 @@ class Pure:
             )
         self.draws += 1
         return self.words, np.uint32(self.draws - 1)
+
+    def note_seed(self, generator: Any, seed: int, count: int, *, restored: bool) -> None:
+        """Notes that a generator is about to go on from elsewhere; `restored`: from a state that
+        it had."""
+
+    def note_leaf(self, tensor: Any) -> None:
+        """Notes that the `.grad` of a tensor is read."""
+
+    def note_history(self, tensor: Any) -> None:
+        """Notes that a tensor is about to get another place in the graph."""
+
+    def note_module(self, module: Any) -> None:
+        """Notes that a module is called."""
+
+    def note_optimizer(self, optimizer: Any) -> None:
+        """Notes that an optimizer steps, or forgets gradients."""
+
+    def lift(self, owner: Any, key: Any, array: Any) -> Any:
+        """An array of Python's numbers, which `owner.lifted(key)` gives as they are by then."""
+        return array
+
+    def is_outside(self, array: Any) -> bool:
+        """Whether an array is of before, and must not be replaced by one that is computed here."""
+        return not isinstance(array, Tracer)
 
     def check_outside(self) -> None:
         """Raises RuntimeError where a tensor from outside was written to; called at the end."""
@@ -110,6 +144,13 @@ class _Cell:
 
     def is_alive(self) -> bool:
         return self.cell() is not None
+
+    @property
+    def writes(self) -> int:
+        """How many writes have been counted since then."""
+        (reference, before), *_ = self.versions
+        cell = reference()
+        return 0 if cell is None or before is None else cell.version - before  # type: ignore[operator]
 
     @property
     def what(self) -> str:

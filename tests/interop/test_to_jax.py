@@ -337,3 +337,9 @@ def test_value_asked_for_is_jax_s_error_with_the_line(what: str) -> None:
 def test_tensor_as_argument_is_refused() -> None:
     with pytest.raises(TypeError, match=r"pass interop\.arrays_of\(arguments\)"):
         dg.to_jax(lambda x: x)(dg.ones(2))
+
+
+def test_forward_mode_inside() -> None:
+    pure = dg.to_jax(lambda x: dg.func.jvp(lambda v: (v**3).sum(), (x,), (dg.ones(2),)))
+    value, slope = jax.jit(pure)(X)
+    assert (value, slope) == (-7.0, 15.0)
