@@ -52,6 +52,7 @@ def compare(
     - "eager": define-by-run, kernel by kernel; the others are compared with the first that works;
     - "compiled": with the compiled backward;
     - "no_grad": the forward alone, not recorded;
+    - "step": define-by-run, forward and backward, as one program by `dg.compile`;
     - "traced": define-by-run, the Engine's walk included, inside `jax.jit`;
     - "jax.grad": `jax.value_and_grad`, not jitted;
     - "jax.jit": `jax.jit` of it.
