@@ -15,7 +15,7 @@ from dyngraph.tensor import LEAF, Tensor
 from dyngraph.user_code import shown_place
 from dyngraph.views import memory_of
 from dyngraph.viz.contents import contents, is_freed
-from dyngraph.viz.lettering import described
+from dyngraph.viz.lettering import described, escape
 from dyngraph.viz.names import Given, Names, names_of
 from dyngraph.viz.outline import visits
 from dyngraph.viz.provenance import provenance
@@ -42,6 +42,10 @@ class Explanation:
 
     def __repr__(self) -> str:
         return "\n".join([self.fact, *[f"- {detail}" for detail in self.details]])
+
+    def _repr_html_(self) -> str:
+        details = "".join([f"<li>{escape(detail)}</li>" for detail in self.details])
+        return f"<div>{escape(self.fact)}<ul>{details}</ul></div>"
 
 
 def explain_grad(

@@ -60,6 +60,12 @@ none
     assert "<td" in html_of(table)
 
 
+def test_an_explanation_is_a_list_whose_lines_wrap() -> None:
+    x = dg.tensor([1.0, 2.0], requires_grad=True)
+    html = html_of(dg.explain_grad((x * 2).sum(), x))
+    assert "<li>path: SumBackward0 → MulBackward0 → AccumulateGrad</li>" in html
+
+
 # --- pictures that are wider than a cell ----------------------------------------------------------
 
 
