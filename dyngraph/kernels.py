@@ -52,13 +52,17 @@ class JointRule:
 
 
 class OperatorSpec:
-    """What `define` was told: the function, its inputs and statics by name, and its rules."""
+    """What `define` was told: the function, its inputs and statics by name, and its rules.
+
+    `jitted` is the function jitted, where it is already.
+    """
 
     __slots__ = (
         "differentiable",
         "elementwise",
         "function",
         "inputs",
+        "jitted",
         "jvps",
         "name",
         "node_name",
@@ -83,6 +87,7 @@ class OperatorSpec:
         elementwise: bool = False,
         passes_on: bool = False,
         viewing: Viewing | None = None,
+        jitted: Callable[..., Any] | None = None,
     ) -> None:
         rules = rules or {}
         self.name = name
@@ -94,6 +99,7 @@ class OperatorSpec:
         self.elementwise = elementwise
         self.passes_on = passes_on
         self.viewing = viewing
+        self.jitted = jitted
         unknown = [n for n in rules if n not in self.inputs]
         if unknown:
             raise TypeError(f"{name} has a rule for {unknown}, but its inputs are {self.inputs}")
@@ -164,7 +170,7 @@ class Kernel:
 
     def reset(self) -> None:
         """Starts afresh, with nothing compiled."""
-        self.forward = jax.jit(self.function)
+        self.forward = self.spec.jitted or jax.jit(self.function)
         self.plans = _Plans(self)
         for scope in self._scopes:
             self._fill(scope)

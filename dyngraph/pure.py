@@ -37,6 +37,9 @@ class Pure:
     args, kwargs)` runs a Function.
     """
 
+    is_differentiated = True
+    """Whether JAX may differentiate what runs inside."""
+
     def __init__(self, name: str, apply_function: Callable[..., Any], words: Any = None) -> None:
         self.name = name
         self.apply_function = apply_function

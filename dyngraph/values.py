@@ -241,19 +241,22 @@ def recorded_backward(
         return plan.operators[targets, absent]
     except KeyError:
         pass
-    function = plan.function(targets, absent)
     places = [i for i, target in enumerate(targets) if target is not None]
 
-    def needed_only(*values: Any) -> tuple[Any, ...]:
-        results = function(*values)
-        return tuple(results[i] for i in places)
+    def needed_only(function: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+        def call(*values: Any) -> tuple[Any, ...]:
+            results = function(*values)
+            return tuple([results[i] for i in places])
+
+        return call
 
     forward = plan.kernel.spec
     spec = OperatorSpec(
         forward.node_name,
-        needed_only,
+        needed_only(plan.function(targets, absent)),
         inputs=[f"value{i}" for i in range(len(plan.sources) + gradients)],
         outputs=[f"grad_{forward.differentiable[i]}" for i in places],
+        jitted=needed_only(plan.jitted(targets, absent)),  # compiled once for both backwards
     )
     run = write_dispatcher(spec, ", ".join(spec.inputs), optional=spec.inputs)
 

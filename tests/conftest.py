@@ -13,6 +13,7 @@ XLA_FLAGS = [
     "--xla_cpu_multi_thread_eigen=false",
     "--xla_backend_optimization_level=0",
     "--xla_llvm_disable_expensive_passes=true",
+    "--xla_cpu_parallel_codegen_split_count=1",  # no threads for kernels of a few lines
 ]
 if version("jaxlib") < "0.11":  # a later XLA has no other emitters, and refuses the flag
     XLA_FLAGS.append("--xla_cpu_use_fusion_emitters=false")  # half the time, and the same kernels
@@ -56,9 +57,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leaves modules and tests, which stay, out of every later garbage collection."""
+    """Leaves modules and tests, which stay, out of every later garbage collection; and has these
+    less often, since JAX makes many objects that it keeps."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 # What is asked of an ordinary backward is asked of a compiled one too: each test in these folders

@@ -65,8 +65,8 @@ READING_ORDER = """
     optim.lr_scheduler optim.swa_utils optim saving
     interop.leaves interop.from_jax interop.to_jax interop
     steps.reached steps.sources steps.watch steps.arguments steps.effects steps.conditions
-    steps.trace steps.program steps.step steps
-    viz sharding
+    steps.trace steps.recorded steps.program steps.step steps
+    viz
     comparison.agreement comparison.listing comparison.rounds comparison.sizes
     comparison.arguments comparison.ways comparison.page comparison.report comparison.compare
     comparison

@@ -160,7 +160,7 @@ def from_values(where: str, data: Any, dtype: Any, place: Any, requires_grad: bo
     if place is not None:
         array = jax.device_put(values, place)
     else:
-        array = _upload_number(values) if values.ndim == 0 else jnp.asarray(values)
+        array = _upload_number(values) if values.ndim == 0 else jax.device_put(values)
     return wrap(array, requires_grad=requires_grad)
 
 

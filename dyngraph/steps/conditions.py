@@ -31,9 +31,19 @@ class Conditions:
         self.own = {id(cell): reference for reference in sources.cells if (cell := reference())}
         self.own |= {id(c): weakref.ref(c) for t in given if (c := t._cell) in reached.cells}
         self.shared = self._shared(given)
-        self.modules = [(weakref.ref(m), _state_of_module(m)) for m in reached.modules]
+        self.modules = [
+            (weakref.ref(m), _state_of_module(m), _options_of(m)) for m in reached.modules
+        ]
         self.optimizers = [(weakref.ref(o), _state_of_optimizer(o)) for o in reached.optimizers]
         self.forms = [owner().lifted(key)[0] for owner, key in sources.lifted]  # type: ignore[union-attr]
+
+    def settle(self) -> None:
+        """Leaves out what the step itself has changed while it was traced, such as a count of
+        calls."""
+        for module, _, options in self.modules:
+            now = {} if module() is None else _options_of(module())
+            for name in [name for name, value in options.items() if now.get(name) != value]:
+                del options[name]
 
     def why_not(
         self, given: Sequence[Tensor], found: Found, versions: Sequence[int | None]
@@ -60,10 +70,15 @@ class Conditions:
                 return f"a tensor of shape {list(tensor.shape)} has other memory now"
         if self._shared(given) != self.shared:
             return "an argument shares memory with what the step reads, or does no more"
-        for module, was in self.modules:
+        for module, was, options in self.modules:
             now = None if module() is None else _state_of_module(module())
             if now != was:
                 return _of_modules(module(), was, now)
+            attributes = vars(module())
+            for name, value in options.items():
+                if attributes.get(name) != value:
+                    what = f"{name} of a {type(module()).__name__}"
+                    return f"{what} was {value!r}, is {attributes.get(name)!r}"
         for optimizer, was in self.optimizers:
             if optimizer() is None:
                 return "an optimizer is gone"
@@ -103,6 +118,14 @@ def _state_of_module(module: Any) -> tuple[Any, ...]:
         tuple(map(id, module._parameters.values())),
         tuple(map(id, module._buffers.values())),
     )
+
+
+_SIMPLE = (int, float, str, bool, type(None))
+
+
+def _options_of(module: Any) -> dict[str, Any]:
+    """The attributes of a module that are Python's numbers, words, or None."""
+    return {name: value for name, value in vars(module).items() if type(value) in _SIMPLE}
 
 
 def _of_modules(module: Any, was: tuple[Any, ...], now: tuple[Any, ...] | None) -> str:

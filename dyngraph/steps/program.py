@@ -14,11 +14,10 @@ import jax
 import jax.numpy as jnp
 
 from dyngraph.compiled.fusion import compiler_options
-from dyngraph.dispatch import write_dispatcher
 from dyngraph.donation import take
-from dyngraph.kernels import OperatorSpec
 from dyngraph.steps.conditions import Conditions
 from dyngraph.steps.effects import Call, Grad
+from dyngraph.steps.recorded import Recorded
 from dyngraph.steps.sources import Found, Sources, grad_of
 from dyngraph.steps.trace import Traced
 from dyngraph.storage import Storage
@@ -29,7 +28,13 @@ from dyngraph.tracing import ClosedJaxpr, jaxpr_as_fun, without_dead_inputs
 class StepProgram:
     """What a step does when it is called with arguments of one kind.
 
-    `seconds` is how long the first call took, compilation and all.
+    `jaxpr` is what was traced, one equation a kernel call; `seconds` is how long the first call
+    took, compilation and all.
+
+    >>> double = dg.compile(lambda x: x * 2)
+    >>> _ = [double(dg.ones(2)) for _ in range(2)]
+    >>> double.programs
+    [<StepProgram: 1 kernels, 1 inputs, 0 of them overwritten, 1 outputs>]
     """
 
     def __init__(self, name: str, traced: Traced, sources: Sources, conditions: Conditions) -> None:
@@ -51,7 +56,7 @@ class StepProgram:
         order = [*self.donated, *self.kept]
         places = sorted(range(len(order)), key=order.__getitem__)
         self._jitted = _jit(self.jaxpr, places, self.options)
-        self._operator = _operator(name, traced.jaxpr) if self.effects.is_recorded else None
+        self._recorded = Recorded(name, traced.jaxpr) if self.effects.is_recorded else None
 
     def look(self, given: Sequence[Tensor]) -> Found | str:
         """What goes into a call with these tensors among its arguments; or, where this program
@@ -68,8 +73,8 @@ class StepProgram:
         cells, leaves = found
         numbers = [*self.sources.numbers(), *arrays]
         grads = [grad_of(leaf) for leaf in leaves] if self.returns_grads else []
-        if self._operator is not None:
-            results = self._operator(*_tensors(given, cells, leaves), *map(_tensor, numbers))
+        if self._recorded is not None:
+            results = self._recorded([*_tensors(given, cells, leaves), *map(_tensor, numbers)])
             self.seconds = self.seconds or time.perf_counter() - start
             return self._finish(Call(given, cells, leaves, grads, results))
         if self.seconds:  # it has run before, so it will not fail for what is wrong with it
@@ -120,19 +125,6 @@ class StepProgram:
             f"<StepProgram: {len(self.jaxpr.eqns)} kernels, {len(self.jaxpr.in_avals)} inputs, "
             f"{len(self.donated)} of them overwritten, {len(self.jaxpr.out_avals)} outputs>"
         )
-
-
-def _operator(name: str, jaxpr: ClosedJaxpr) -> Callable[..., Any]:
-    """The jaxpr as an operator on tensors, whose rule is JAX's."""
-    function = jaxpr_as_fun(jaxpr)
-    spec = OperatorSpec(
-        name,
-        lambda *values: tuple(function(*values)),
-        inputs=[f"value{i}" for i in range(len(jaxpr.in_avals))],
-        outputs=[f"result{i}" for i in range(len(jaxpr.out_avals))],
-        node_name="CompiledStepBackward0",
-    )
-    return write_dispatcher(spec, ", ".join(spec.inputs))
 
 
 def _tensors(

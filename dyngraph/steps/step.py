@@ -39,7 +39,13 @@ CHURN = 8
 class CompiledStep:
     """What `compile` returns: called as the function is; attributes are the function's own.
 
-    `programs` are those compiled so far, the one used last at the end.
+    >>> double = dg.compile(lambda x: x * 2)
+    >>> [double(dg.ones(2)).tolist() for _ in range(2)]
+    [[2.0, 2.0], [2.0, 2.0]]
+    >>> double(dg.ones(3)).tolist()
+    [2.0, 2.0, 2.0]
+    >>> double
+    <dg.compile(lambda): 2 programs>
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -109,7 +115,8 @@ class CompiledStep:
 
     @property
     def programs(self) -> list[StepProgram]:
-        """The programs, each with its `jaxpr`, `hlo()` and `cost()`."""
+        """The programs, each with its `jaxpr`, `hlo()` and `cost()`; the one used last at the
+        end."""
         return [program for programs in self._programs.values() for program in programs]
 
     def explain(self) -> report.Explanation:
@@ -170,6 +177,7 @@ class CompiledStep:
             )
             traced = trace.run(given.arrays)
             trace.found.forget(given.tensors)
+            conditions.settle()
             traces += 1
             grown = reached.add_all(trace.found) or traced.effects.is_recorded != is_recorded
             if traced.effects.kept or not grown or traces == MOST_TRACES:
@@ -274,15 +282,14 @@ def compile(
     overwritten is donated, so that memory stays flat.
 
     Tensors and arrays among the arguments are inputs; all others, Python's numbers too, are part of
-    the key, as are shapes, modes, the `training` of modules, which `.grad`s there are, and options
-    of optimizers; the rates that schedulers change are inputs. Something new is traced and compiled
-    again. What the function reads elsewhere, such as global Python numbers, stays what it was when
-    it was traced, and what it does beside tensors, such as printing, happens only then. Hooks are
-    traced in.
+    the key, as are shapes, modes, `training` and the numbers that are attributes of modules, which
+    `.grad`s there are, and options of optimizers; the rates that schedulers change are inputs.
+    Something new is traced and compiled again. What the function reads elsewhere, such as global
+    Python numbers, stays what it was when it was traced, and what it does beside tensors, such as
+    printing, happens only then. Hooks are traced in.
 
-    Where a result has a history, so that backward comes later, the call is recorded as one
-    operator, whose backward runs the forward pass once more. A result whose graph is freed has
-    none.
+    Where a result has a history, so that backward comes later, the call is recorded as one node,
+    with a compiled backward. A result whose graph is freed has no history.
 
     The keyword arguments are PyTorch's; all but `disable`, which returns `fn` itself, change
     nothing: there is always one graph, compiled by XLA.

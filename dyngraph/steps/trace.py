@@ -22,7 +22,6 @@ import numpy as np
 from dyngraph.graph import engine
 from dyngraph.graph.engine import GraphTask
 from dyngraph.interop.to_jax import Differentiated, apply_function
-from dyngraph.operator_node import OperatorNode
 from dyngraph.pure import Pure
 from dyngraph.steps.effects import (
     Again,
@@ -95,7 +94,7 @@ class StepTrace(Watch):
         is_recorded: bool,
     ) -> None:
         super().__init__(name)
-        self.is_recorded = is_recorded
+        self.is_recorded = self.is_differentiated = is_recorded
         if is_recorded:
             self.apply_function = apply_function
             _check_leaves(found.leaves)
@@ -124,6 +123,11 @@ class StepTrace(Watch):
         try:
             with Differentiated() if self.is_recorded else contextlib.nullcontext(), self:
                 jaxpr = jax.make_jaxpr(self._run)([*cells, *self.sources.numbers(), *arrays])
+        except jax.errors.JAXTypeError as error:
+            error.add_note(
+                f"It is dg.compile({self.name}) that traces; only the first call ran as written."
+            )
+            raise
         finally:
             engine.set_runner(runner)
             self._put_back(cells, versions)
@@ -386,7 +390,7 @@ def _has_history(tensor: Tensor) -> bool:
         if node is None or id(node) in seen:
             continue
         seen.add(id(node))
-        if isinstance(node, OperatorNode) and node.saved is None:
+        if getattr(node, "saved", ()) is None:
             return False
         pending += [other for other, _ in node.next_functions]
     return True

@@ -21,6 +21,8 @@ class Watch(Pure):
     `made` are the Storages of operators' results.
     """
 
+    is_differentiated = False
+
     def __init__(self, name: str) -> None:
         super().__init__(name, lambda cls, args, kwargs: cls._apply(*args, **kwargs))
         self.found = Reached()

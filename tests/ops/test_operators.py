@@ -118,7 +118,7 @@ class Trial:
         return self
 
     def reference(self, *floats: Any) -> list[Any]:
-        values: list[Any] = [jnp.asarray(a) for a in self.arrays]
+        values: list[Any] = [jax.device_put(a) for a in self.arrays]
         for place, value in zip(self.places, floats, strict=True):
             values[place] = value
         return [
@@ -140,7 +140,7 @@ class Trial:
         return [r for r in self.reference(*floats) if is_float(r)]
 
     def floats(self) -> list[jax.Array]:
-        return [jnp.asarray(self.arrays[i]) for i in self.places]
+        return [jax.device_put(self.arrays[i]) for i in self.places]
 
     def run(self, *, requires_grad: bool = True) -> tuple[list[Any], list[Any]]:
         tensors = [dg.tensor(a) for a in self.arrays]
@@ -157,7 +157,7 @@ class Trial:
             value = draws.standard_normal(out.shape)
             if jnp.issubdtype(out.dtype, jnp.complexfloating):
                 value = value + 1j * draws.standard_normal(out.shape)
-            made.append(jnp.asarray(np.asarray(value).astype(out.dtype)))
+            made.append(jax.device_put(np.asarray(value).astype(out.dtype)))
         return made
 
     def close(self, got: Any, expected: Any) -> None:
@@ -421,9 +421,11 @@ def check_sixteen_bits(row: OpInfo, sample: Sample, dtype: str) -> None:
     if not row.gradient:
         return
     outs, wide_outs = ([o for o in every if is_float(o)] for every in (outs, wide_outs))
-    given = [dg.tensor(c) for c in trial.cotangents(outs)]
-    grads = dg.autograd.grad(outs, inputs, given)
-    wide_given = [g.to(o.dtype) for g, o in zip(given, wide_outs, strict=True)]
+    given = trial.cotangents(outs)
+    grads = dg.autograd.grad(outs, inputs, [dg.tensor(c) for c in given])
+    wide_given = [
+        dg.tensor(np.asarray(c), dtype=o.dtype) for c, o in zip(given, wide_outs, strict=True)
+    ]
     wide_grads = dg.autograd.grad(wide_outs, wide_inputs, wide_given)
     for got, want in zip(grads, wide_grads, strict=True):
         assert got.dtype == half
@@ -462,7 +464,7 @@ def check_without_elements(row: OpInfo, sample: Sample, dim: int) -> None:
     try:
         expected = trial.reference_shapes()
         if any(e.size for e in expected):
-            expected = trial.reference(*trial.floats())
+            expected = run_whole(trial.reference, *trial.floats())
     except Exception:
         expected = None
     inputs, outs, refused = [], [], None
@@ -483,7 +485,8 @@ def check_without_elements(row: OpInfo, sample: Sample, dim: int) -> None:
                 trial.close(got, want)
     outs = [o for o in outs if o.requires_grad]
     if outs:
-        grads = dg.autograd.grad(outs, inputs, [dg.ones_like(o) for o in outs])
+        ones = [dg.tensor(np.ones(o.shape), dtype=o.dtype) for o in outs]
+        grads = dg.autograd.grad(outs, inputs, ones)
         assert [(g.shape, g.dtype) for g in grads] == [(x.shape, x.dtype) for x in inputs]
 
 

@@ -531,6 +531,30 @@ def test_mode_of_a_module_is_part_of_the_key() -> None:
     assert step(dg.ones(64)).tolist() != [1.0] * 64
 
 
+def test_numbers_of_a_module_are_part_of_the_key() -> None:
+    model = dg.nn.Dropout(0.0)
+    step = dg.compile(lambda x: model(x))
+    for _ in range(3):
+        assert step(dg.ones(8)).tolist() == [1.0] * 8
+    model.p = 1.0
+    assert step(dg.ones(8)).tolist() == [0.0] * 8
+    assert "p of a Dropout was 0.0, is 1.0" in step.explain()[-1]
+
+
+def test_module_that_counts_its_calls_is_traced_once() -> None:
+    class Counting(dg.nn.Module):
+        calls = 0
+
+        def forward(self, x: dg.Tensor) -> dg.Tensor:
+            self.calls += 1
+            return x * 2
+
+    step = dg.compile(Counting())
+    for _ in range(CALLS):
+        step(dg.ones(2))
+    assert len(step.programs) == 1
+
+
 def test_frozen_parameter_gets_no_grad() -> None:
     w, v = dg.ones(2, requires_grad=True), dg.ones(2, requires_grad=True)
 
@@ -650,6 +674,38 @@ def test_second_derivative_of_a_compiled_call() -> None:
         (first,) = dg.autograd.grad(step(x), x, create_graph=True)
         (second,) = dg.autograd.grad(first.sum(), x)
         assert second.tolist() == [6.0, 12.0]
+
+
+def test_some_results_of_a_compiled_call_may_be_left_out() -> None:
+    step = dg.compile(lambda x: (x * 2, (x**2).sum(), x.detach() + 1, x.int()))
+    for _ in range(3):
+        x = dg.tensor([1.0, 2.0], requires_grad=True)
+        _, total, constant, number = step(x)
+        total.backward()
+        assert grad_of(x) == [2.0, 4.0]
+        assert not (constant.requires_grad or number.requires_grad)
+
+
+def test_gradient_of_a_compiled_complex_function_is_pytorch_s() -> None:
+    step = dg.compile(lambda z: (z * z * (1 + 2j)).abs().sum())
+    for _ in range(3):
+        z, w = (dg.tensor([1 + 1j, 2 - 1j], requires_grad=True) for _ in range(2))
+        step(z).backward()
+        (w * w * (1 + 2j)).abs().sum().backward()
+        np.testing.assert_allclose(grad_of(z), grad_of(w), rtol=1e-6)
+
+
+def test_graph_of_a_compiled_call_is_freed_by_backward() -> None:
+    step = dg.compile(lambda x: x.exp().sum())
+    step(dg.ones(2, requires_grad=True))
+    x = dg.ones(2, requires_grad=True)
+    loss = step(x)
+    assert loss.grad_fn is not None
+    assert loss.grad_fn.name() == "CompiledCallBackward"
+    loss.backward(retain_graph=True)
+    loss.backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        loss.backward()
 
 
 def test_backward_that_arrives_at_the_history_of_an_argument_is_refused() -> None:
@@ -842,6 +898,31 @@ def test_programs_do_not_keep_what_the_function_let_go() -> None:
     tensors["w"] = dg.zeros(2)
     assert old() is None
     assert step(dg.ones(2)).tolist() == [0.0, 0.0]
+
+
+def test_detached_result_of_the_first_call_is_no_view() -> None:
+    step = dg.compile(lambda x: (x * 2).detach())
+    assert not step(dg.ones(2, requires_grad=True))._is_view()
+
+
+def test_arrays_are_as_many_after_more_steps() -> None:
+    model = dg.nn.Linear(3, 2)
+    optimizer = dg.optim.Adam(model.parameters())
+
+    @dg.compile
+    def step(x: dg.Tensor) -> dg.Tensor:
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    counts = []
+    for _ in range(4):
+        for _ in range(5):
+            step(dg.tensor(X))
+        counts.append(len(jax.live_arrays()))
+    assert counts[1] == counts[2] == counts[3]
 
 
 def test_memory_of_what_is_overwritten_is_used_again() -> None:
