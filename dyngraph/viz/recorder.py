@@ -139,7 +139,8 @@ class PartRecorder:
     def after(self, node: Node, grads: list[Any], results: Sequence[Any]) -> None:
         row = self.open.pop()
         row.made = self._seen(results)
-        row.number = max(_numbers_of(results) or _numbers_of(grads), default=None)
+        made = _numbers_of(results) or _numbers_of(grads)  # a leaf makes none
+        row.number = max(made, default=None)
         self.noted.append(row)
 
     def _seen(self, values: Sequence[Any]) -> list[Any]:

@@ -11,6 +11,7 @@ from dyngraph.compiled.toggle import is_enabled
 from dyngraph.graph import anomaly, engine
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge, Node
+from dyngraph.values import ARRAYS
 
 
 class Watcher(Protocol):
@@ -57,9 +58,10 @@ class watched:  # noqa: N801 - it is used as a function is
             runner(task, edges, gradients)
 
     def _walk(self, task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
-        if type(task.values) is not RecordedValues:
+        values = task.values
+        if type(values) is not RecordedValues:
             run_watched(task, edges, gradients, self.watcher)
-        elif self.noted is None:
+        elif self.noted is None or values.how is not ARRAYS:  # with create_graph, inside a hook
             GraphTask.run(task, edges, gradients)
         else:
             run_watched(task, edges, gradients, self.noted)

@@ -229,6 +229,24 @@ def test_a_backward_inside_a_backward_is_in_the_time_of_its_node() -> None:
     ]
 
 
+def test_a_hook_may_run_a_recorded_backward_inside_a_compiled_one() -> None:
+    def second_order(grad: dg.Tensor) -> None:
+        with dg.enable_grad():
+            z = leaf(3.0)
+            (slope,) = dg.autograd.grad((z**3).sum(), z, create_graph=True)
+            slopes.append(dg.autograd.grad(slope.sum(), z)[0].item())
+
+    slopes: list[float] = []
+    y = leaf(1.0, 2.0).sin()
+    y.register_hook(second_order)
+    with set_config(compile_after=1), dg.compiled_autograd():
+        trace = dg.viz.trace(y.exp().sum())
+    assert slopes == [18.0]
+    assert [s.order for s in trace.steps if s.within is not None and s.order is not None] == [
+        *range(4)
+    ]
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected")
 def test_anomaly_mode_stops_a_traced_backward(compiled: bool) -> None:
