@@ -47,6 +47,7 @@ class Pure:
         self.draws = 0
         self.cells: dict[int, _Cell] = {}
         self.grads: dict[int, _Grad] = {}
+        self.memories: dict[int, _Memory] = {}
 
     def __enter__(self) -> Self:
         self._token = _current.set(self)
@@ -54,7 +55,7 @@ class Pure:
 
     def __exit__(self, *exception: object) -> None:
         _current.reset(self._token)
-        for entry in (*self.cells.values(), *self.grads.values()):
+        for entry in (*self.memories.values(), *self.cells.values(), *self.grads.values()):
             entry.put_back()
 
     def write(self, cell: Storage, array: Any) -> Any:
@@ -80,6 +81,11 @@ class Pure:
         """Notes that the `.grad` of a tensor is about to be set."""
         if id(tensor) not in self.grads:
             self.grads[id(tensor)] = _Grad(tensor)
+
+    def note_memory(self, tensor: Any) -> None:
+        """Notes that a tensor is about to look at other memory."""
+        if id(tensor) not in self.memories:
+            self.memories[id(tensor)] = _Memory(tensor)
 
     def take(self, generator: Any, *, is_default: bool) -> tuple[Any, Any] | None:
         """What the generator's next draw folds together; None where it is to say so itself."""
@@ -120,7 +126,7 @@ class Pure:
 
     def check_outside(self) -> None:
         """Raises RuntimeError where a tensor from outside was written to; called at the end."""
-        entries = (*self.grads.values(), *self.cells.values())
+        entries = (*self.memories.values(), *self.grads.values(), *self.cells.values())
         if any(entry.is_alive() for entry in entries):
             gc.collect()  # what only a cycle keeps is not outside
         for entry in entries:
@@ -173,6 +179,27 @@ class _Cell:
             member = reference()
             if member is not None:
                 member.version = version
+
+
+class _Memory:
+    """A tensor that was given other memory, and what it had before."""
+
+    what = "an assignment to .data changed the memory"
+    remedy = "Pass the tensor as an argument and return it, or write to a clone() of it."
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.cell, self.view = tensor._cell, tensor._view
+        self.root = self.cell if self.view is None else self.view.root
+        self.shape = list(tensor.shape)
+
+    def is_alive(self) -> bool:
+        return self.tensor() is not None
+
+    def put_back(self) -> None:
+        tensor = self.tensor()
+        if tensor is not None:
+            tensor._cell, tensor._view = self.cell, self.view
 
 
 class _Grad:

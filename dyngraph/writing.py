@@ -322,6 +322,9 @@ def _hand_over(tensor: Tensor) -> Tensor:
 
 def look_at(tensor: Tensor, other: Tensor) -> None:
     """Makes `tensor` share the memory of `other` from now on, counting writes of its own."""
+    pure = current_pure()
+    if pure is not None:
+        pure.note_memory(tensor)
     root, path = memory_of(other)
     version = tensor._cell.version
     tensor._cell = Storage(other._cell.array)

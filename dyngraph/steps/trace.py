@@ -199,9 +199,16 @@ class StepTrace(Watch):
         super().note_grad(tensor)
         Pure.note_grad(self, tensor)
 
+    def note_memory(self, tensor: Any) -> None:
+        super().note_memory(tensor)
+        Pure.note_memory(self, tensor)
+
     def note_history(self, tensor: Any) -> None:
-        if id(tensor._cell) in self.places or not isinstance(tensor._cell.array, Tracer):
+        if self._is_outside(tensor._cell):
             self.histories.append((weakref.ref(tensor), tensor._edge))
+
+    def _is_outside(self, cell: Storage) -> bool:
+        return id(cell) in self.places or not isinstance(cell.array, Tracer)
 
     def take(self, generator: Any, *, is_default: bool) -> tuple[Any, Any] | None:
         own = self.generators.get(id(generator))
@@ -241,6 +248,12 @@ class StepTrace(Watch):
                 raise Unfit(
                     "it gives a tensor of outside a place in the graph. Write to it under "
                     "no_grad(), or write what is detach()ed"
+                )
+        for memory in self.memories.values():
+            if memory.is_alive() and self._is_outside(memory.root):
+                raise Unfit(
+                    "it gives a tensor of outside other memory, as by assigning to .data. Write to "
+                    "it in place under no_grad(), as by copy_()"
                 )
         leaves, tree = jax.tree.flatten(returned.pop())
         is_recorded = any([isinstance(leaf, Tensor) and _has_history(leaf) for leaf in leaves])

@@ -64,6 +64,9 @@ class Watch(Pure):
     def note_grad(self, tensor: Any) -> None:
         self.note_leaf(tensor)
 
+    def note_memory(self, tensor: Any) -> None:
+        self.note_cell(tensor._cell)
+
     def note_leaf(self, tensor: Any) -> None:
         if tensor.is_leaf:
             self.found.leaves.add(tensor)

@@ -806,6 +806,22 @@ def test_argument_that_gets_a_history_has_it_at_once() -> None:
     assert grad_of(w) == [3.0, 3.0]
 
 
+def test_step_that_gives_a_tensor_other_memory_runs_as_written_and_says_so() -> None:
+    w = dg.ones(2, requires_grad=True)
+
+    def step() -> None:
+        w.grad = None
+        w.square().sum().backward()
+        w.data = w.data - 0.25 * w.grad
+
+    call = dg.compile(step)
+    call()
+    with pytest.warns(UserWarning, match=r"assigning to \.data"):
+        call()
+    call()
+    assert w.tolist() == [0.125, 0.125]
+
+
 def test_leaves_that_share_memory_get_their_own_gradients_later() -> None:
     flat = dg.ones(4)
     w, v = flat[:2].requires_grad_(), flat[2:].requires_grad_()
