@@ -21,6 +21,7 @@ import numpy as np
 
 from dyngraph import modes
 from dyngraph.tracing import Tracer
+from dyngraph.user_code import shown_place
 
 if TYPE_CHECKING:
     from dyngraph.storage import Storage
@@ -175,7 +176,7 @@ class _Cell:
         if cell is None:
             return
         with contextlib.suppress(AttributeError):
-            self.where = " in {}, line {},".format(*cell.written_at)
+            self.where = f" at {shown_place(*cell.written_at)}"
         for looker in cell.lookers():
             with contextlib.suppress(AttributeError):
                 del looker._cell.array
