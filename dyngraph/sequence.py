@@ -21,6 +21,7 @@ import jax
 from dyngraph import modes
 from dyngraph.pending import Kind, Pending, kind_of, resolved
 from dyngraph.tracing import Tracer, calls_back
+from dyngraph.user_code import user_frame
 
 LONGEST = 4000
 """After so many calls a sequence runs by itself."""
@@ -234,8 +235,7 @@ class Sequence:
 
     def find_user(self, frame: Any) -> Any:
         """The innermost frame that is not this package's, from where operators are called."""
-        while frame.f_globals.get("__name__", "")[:8] == "dyngraph" and frame.f_back is not None:
-            frame = frame.f_back
+        frame = user_frame(frame)
         self.home = frame.f_globals
         return frame
 

@@ -18,6 +18,7 @@ from dyngraph.compiled.schedule import Schedule, find_schedule, forget
 from dyngraph.pending import PUT_OFF, Failed, Kind
 from dyngraph.sequence import Batch, Sequence, current_sequence
 from dyngraph.tracing import Tracer
+from dyngraph.user_code import shown_place
 
 
 class deferred(modes.ModeSwitch):  # noqa: N801 - it is used as a function is
@@ -184,8 +185,8 @@ def _blame(error: Exception, call: Call, place: Any) -> None:
     line = next((n for start, end, n in code.co_lines() if start <= last < end and n), None)
     setattr(error, PUT_OFF, (code.co_filename, line))
     error.add_note(
-        f"This happened in {call.kernel.__name__}, which {code.co_filename}, line {line}, called "
-        "in deferred mode: it ran when a value was asked for."
+        f"This happened in {call.kernel.__name__}, called at {shown_place(code.co_filename, line)} in "
+        "deferred mode: it ran when a value was asked for."
     )
 
 

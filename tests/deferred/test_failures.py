@@ -59,7 +59,7 @@ def test_error_of_a_run_names_the_line_of_the_call(compile_after: int) -> None:
         made[0].tolist()
     line = fail_late.__code__.co_firstlineno + 4
     notes = "\n".join(caught.value.__notes__)
-    assert f"This happened in div, which {__file__}, line {line}, called" in notes
+    assert f"This happened in div, called at {__file__}:{line} in deferred mode" in notes
 
 
 def test_what_does_not_depend_on_a_failure_has_happened() -> None:
