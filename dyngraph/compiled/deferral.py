@@ -185,8 +185,8 @@ def _blame(error: Exception, call: Call, place: Any) -> None:
     line = next((n for start, end, n in code.co_lines() if start <= last < end and n), None)
     setattr(error, PUT_OFF, (code.co_filename, line))
     error.add_note(
-        f"This happened in {call.kernel.__name__}, called at {shown_place(code.co_filename, line)} in "
-        "deferred mode: it ran when a value was asked for."
+        f"This happened in {call.kernel.__name__}, called at "
+        f"{shown_place(code.co_filename, line)} in deferred mode: it ran when a value was asked for."
     )
 
 
