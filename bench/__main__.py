@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 import dyngraph as dg
-from bench import compiled, lengths, optimizers, programs, workloads
+from bench import compiled, lengths, optimizers, programs, steps, workloads
 from bench.cold import measure
 from bench.programs import Program, ready, torch
 from bench.timing import Candidates, compare, keep_freed_memory, show
@@ -240,6 +240,9 @@ SECTIONS: dict[str, tuple[Callable[[], Candidates], int]] = {
     "(g) gradcheck in fast mode, MLP of 3 layers, 64 bits": (fast_gradcheck, 15),
     "(h) Jacobian of a function with 256 outputs": (jacobians, 9),
     "(o) AdamW step of 200 parameters of 64x64": (optimizers.step, 100),
+    "(p) training step, 200 elementwise operators": (lambda: steps.training(programs.chain()), 40),
+    "(p) training step, LSTM cell": (lambda: steps.training(programs.lstm()), 9),
+    "(p) training step, GPT": (lambda: steps.training(programs.gpt()), 12),
 }
 
 

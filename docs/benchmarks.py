@@ -24,7 +24,10 @@ ratio is a candidate's time over that of the first one in the same round: its me
 half of the rounds; `whole / eager` is the ratio of these two rows. Blue is dyngraph. On another
 machine the figures are others: run it on yours.
 """
-OURS = re.compile(r"dyngraph|recording|no_grad|inference|whole|in pieces|eager$|x\[i\]|y = x|loop$")
+OURS = re.compile(
+    r"dyngraph|dg\.compile|compiled backward|recording|no_grad|inference|whole|in pieces|eager$"
+    r"|x\[i\]|y = x|loop$"
+)
 COLUMNS = {
     "(k)": ("nodes", "lowest", "µs a node", "highest"),
     "(l)": ("first, s", "second", "third", "later", "programs"),

@@ -26,6 +26,7 @@ from dyngraph import (
     random as random,
     signal as signal,
     special as special,
+    steps as steps,
     utils as utils,
     viz as viz,
 )
@@ -811,6 +812,9 @@ from dyngraph.saving import (
     load as load,
     save as save,
 )
+from dyngraph.steps import (
+    compile as compile,
+)
 from dyngraph.tensor import (
     Size as Size,
     Tensor as Tensor,
@@ -950,6 +954,7 @@ __all__ = [
     "column_stack",
     "combinations",
     "compare",
+    "compile",
     "compiled_autograd",
     "complex",
     "complex128",

@@ -46,11 +46,12 @@ def run_dual(
         return run_carrying(lambda: call(**given), (), (), no_tangents)
     values = list(given.values())
     count = len(spec.inputs)
+    statics = values[count : count + len(spec.statics)]  # behind them may be a result that is known
 
     def tangents(
         places: tuple[int, ...], inputs: Sequence[Any], carried: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        return jvp_operator(write, spec, places)(inputs, carried, values[count:])
+        return jvp_operator(write, spec, places)(inputs, carried, statics)
 
     places = [spec.inputs.index(n) for n in spec.differentiable]
     return run_carrying(lambda: call(**given), values[:count], places, tangents)

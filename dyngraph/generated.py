@@ -30,6 +30,7 @@ SUBMODULES = (
     "random",
     "signal",
     "special",
+    "steps",
     "utils",
     "viz",
 )
@@ -64,6 +65,7 @@ NAMES = {
         "set_rng_state",
     ),
     "dyngraph.saving": ("load", "save"),
+    "dyngraph.steps": ("compile",),
     "dyngraph.tensor": (
         "Size",
         "Tensor",

@@ -36,6 +36,9 @@ class Pure:
     args, kwargs)` runs a Function.
     """
 
+    is_differentiated = True
+    """Whether JAX may differentiate what runs inside."""
+
     def __init__(self, name: str, apply_function: Callable[..., Any], words: Any = None) -> None:
         self.name = name
         self.apply_function = apply_function
@@ -43,6 +46,7 @@ class Pure:
         self.draws = 0
         self.cells: dict[int, _Cell] = {}
         self.grads: dict[int, _Grad] = {}
+        self.memories: dict[int, _Memory] = {}
 
     def __enter__(self) -> Self:
         self._token = _current.set(self)
@@ -50,7 +54,7 @@ class Pure:
 
     def __exit__(self, *exception: object) -> None:
         _current.reset(self._token)
-        for entry in (*self.cells.values(), *self.grads.values()):
+        for entry in (*self.memories.values(), *self.cells.values(), *self.grads.values()):
             entry.put_back()
 
     def write(self, cell: Storage, array: Any) -> Any:
@@ -58,19 +62,34 @@ class Pure:
 
         A write that is not recorded leaves the derivative as it was, as in PyTorch.
         """
-        if id(cell) not in self.cells:
-            self.cells[id(cell)] = _Cell(cell)
+        self.note_write(cell)
         old = cell.array
         same = old.shape == array.shape and old.dtype == array.dtype
         return array if modes.is_recording() or not same else unseen(array, old)
+
+    def note_write(self, cell: Storage) -> None:
+        """Notes that a Storage is about to be written."""
+        if id(cell) not in self.cells:
+            self.cells[id(cell)] = _Cell(cell)
+
+    def renew(self, cell: Storage, array: Any) -> None:
+        """Replaces the array of a Storage of outside by one that a node may have saved before."""
+        cell.write(array)
 
     def note_grad(self, tensor: Any) -> None:
         """Notes that the `.grad` of a tensor is about to be set."""
         if id(tensor) not in self.grads:
             self.grads[id(tensor)] = _Grad(tensor)
 
-    def take(self) -> tuple[Any, np.uint32]:
-        """What the default generator's next draw folds together."""
+    def note_memory(self, tensor: Any) -> None:
+        """Notes that a tensor is about to look at other memory."""
+        if id(tensor) not in self.memories:
+            self.memories[id(tensor)] = _Memory(tensor)
+
+    def take(self, generator: Any, *, is_default: bool) -> tuple[Any, Any] | None:
+        """What the generator's next draw folds together; None where it is to say so itself."""
+        if not is_default:
+            return None
         if self.words is None:
             raise RuntimeError(
                 f"to_jax({self.name}): a random operator draws from the default generator, and a "
@@ -80,9 +99,33 @@ class Pure:
         self.draws += 1
         return self.words, np.uint32(self.draws - 1)
 
+    def note_seed(self, generator: Any, seed: int, count: int, *, restored: bool) -> None:
+        """Notes that a generator is about to go on from elsewhere; `restored`: from a state that
+        it had."""
+
+    def note_leaf(self, tensor: Any) -> None:
+        """Notes that the `.grad` of a tensor is read."""
+
+    def note_history(self, tensor: Any) -> None:
+        """Notes that a tensor is about to get another place in the graph."""
+
+    def note_module(self, module: Any) -> None:
+        """Notes that a module is called."""
+
+    def note_optimizer(self, optimizer: Any) -> None:
+        """Notes that an optimizer steps, or forgets gradients."""
+
+    def lift(self, owner: Any, key: Any, array: Any) -> Any:
+        """An array of Python's numbers, which `owner.lifted(key)` gives as they are by then."""
+        return array
+
+    def is_outside(self, array: Any) -> bool:
+        """Whether an array is of before, and must not be replaced by one that is computed here."""
+        return not isinstance(array, Tracer)
+
     def check_outside(self) -> None:
         """Raises RuntimeError where a tensor from outside was written to; called at the end."""
-        entries = (*self.grads.values(), *self.cells.values())
+        entries = (*self.memories.values(), *self.grads.values(), *self.cells.values())
         if any(entry.is_alive() for entry in entries):
             gc.collect()  # what only a cycle keeps is not outside
         for entry in entries:
@@ -111,6 +154,13 @@ class _Cell:
         return self.cell() is not None
 
     @property
+    def writes(self) -> int:
+        """How many writes have been counted since then."""
+        (reference, before), *_ = self.versions
+        cell = reference()
+        return 0 if cell is None or before is None else cell.version - before  # type: ignore[operator]
+
+    @property
     def what(self) -> str:
         return f"an in-place operation{self.where} changed the value"
 
@@ -128,6 +178,27 @@ class _Cell:
             member = reference()
             if member is not None:
                 member.version = version
+
+
+class _Memory:
+    """A tensor that was given other memory, and what it had before."""
+
+    what = "an assignment to .data changed the memory"
+    remedy = "Pass the tensor as an argument and return it, or write to a clone() of it."
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.cell, self.view = tensor._cell, tensor._view
+        self.root = self.cell if self.view is None else self.view.root
+        self.shape = list(tensor.shape)
+
+    def is_alive(self) -> bool:
+        return self.tensor() is not None
+
+    def put_back(self) -> None:
+        tensor = self.tensor()
+        if tensor is not None:
+            tensor._cell, tensor._view = self.cell, self.view
 
 
 class _Grad:

@@ -102,7 +102,7 @@ class Generator:
                 f"size to be {list(new_state.shape)}. Pass what get_state() returned."
             )
         seed, count = np.array(new_state._cell.array).view(np.uint64).tolist()
-        self._set(seed, count)
+        self._set(seed, count, restored=True)
 
     def clone_state(self) -> Generator:
         """A generator that goes on from here by itself."""
@@ -119,23 +119,45 @@ class Generator:
         `randomness` says.
         """
         pure = current_pure()
-        if pure is not None and self is default_generator:
-            key, low = pure.take()
-            return batches.spread_key(key), low
+        if pure is not None:
+            drawn = pure.take(self, is_default=self is default_generator)
+            if drawn is not None:
+                return batches.spread_key(drawn[0]), drawn[1]
         with self._lock:
-            count = self._count
-            self._count = count + 1
-            epoch, low = divmod(count, _WORD)
-            if self._key is None or low == 0:
-                # Note [Streams longer than 2**32]
-                # fold_in takes 32 bits. After 2**32 draws the stream goes on as that of another
-                # key, which differs in the upper word.
-                words = ((self._seed // _WORD + epoch) % _WORD, self._seed % _WORD)
-                self._key = _to_device(np.array(words, np.uint32))
-            key = self._key
-        return batches.spread_key(key), np.uint32(low)
+            key, low = self._next()
+            self._count += 1
+        return batches.spread_key(key), low
 
-    def _set(self, seed: int, count: int) -> None:
+    def next(self) -> tuple[jax.Array, np.uint32]:
+        """What `take` will give, which is not drawn yet."""
+        with self._lock:
+            return self._next()
+
+    def advance(self, draws: int) -> None:
+        """Goes on as if so many draws had been taken."""
+        with self._lock:
+            if self._count // _WORD != (self._count + draws) // _WORD:
+                self._key = None  # see Note [Streams longer than 2**32]
+            self._count += draws
+
+    def _next(self) -> tuple[jax.Array, np.uint32]:
+        epoch, low = divmod(self._count, _WORD)
+        if self._key is None or low == 0:
+            # Note [Streams longer than 2**32]
+            # fold_in takes 32 bits. After 2**32 draws the stream goes on as that of another
+            # key, which differs in the upper word.
+            words = ((self._seed // _WORD + epoch) % _WORD, self._seed % _WORD)
+            self._key = _to_device(np.array(words, np.uint32))
+        return self._key, np.uint32(low)
+
+    def go_on(self, seed: int, count: int) -> None:
+        """Goes on as the stream of `seed` does after `count` draws."""
+        self._set(seed, count)
+
+    def _set(self, seed: int, count: int, *, restored: bool = False) -> None:
+        pure = current_pure()
+        if pure is not None:
+            pure.note_seed(self, seed, count, restored=restored)
         with self._lock:
             self._seed, self._count, self._key = seed, count, None
 

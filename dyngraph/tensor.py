@@ -205,6 +205,9 @@ class Tensor(Described, WaysOut, Methods):
         Assignable: a tensor of the same shape, dtype and device, or None.
         """
         meta = self._meta
+        pure = current_pure()
+        if pure is not None:
+            pure.note_leaf(self)
         if meta is not None and meta.grad is not None:
             return meta.grad
         if self._edge is not None and self._edge is not LEAF and not self.retains_grad:
@@ -224,8 +227,7 @@ class Tensor(Described, WaysOut, Methods):
 
     @grad.deleter
     def grad(self) -> None:
-        if self._meta is not None:
-            self._meta.grad = None
+        self.grad = None
 
     def _check_grad(self, value: object) -> None:
         if not isinstance(value, Tensor):

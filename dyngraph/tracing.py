@@ -31,11 +31,16 @@ def without_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(jaxpr.replace(constvars=[], invars=inputs), [])
 
 
+def without_dead_inputs(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[bool]]:
+    """The same without the arguments that it does not read, and which ones it does."""
+    jaxpr, live = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+    return ClosedJaxpr(jaxpr, closed.consts), list(live)
+
+
 def trace_live(function: Callable[..., Any], arguments: Sequence[Any]) -> LiveFunction:
     """Traces `function(*arguments)`, which returns a flat list, and drops its dead arguments.
 
     Arguments are arrays or `jax.ShapeDtypeStruct`s; `call` takes the live ones in their order.
     """
-    closed = jax.make_jaxpr(function)(*arguments)
-    jaxpr, live = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
-    return LiveFunction(jaxpr_as_fun(ClosedJaxpr(jaxpr, closed.consts)), tuple(live))
+    closed, live = without_dead_inputs(jax.make_jaxpr(function)(*arguments))
+    return LiveFunction(jaxpr_as_fun(closed), tuple(live))

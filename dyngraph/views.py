@@ -216,8 +216,8 @@ _stopped = Kernel(
 
 def detached(tensor: Tensor, family: object = None, version: int | None = None) -> Tensor:
     """An `alias` that is a constant to JAX's derivatives too, inside a pure function."""
-    view, cell = tensor._view, tensor._cell
-    if current_pure() is None or not is_differentiable(cell.array.dtype):
+    view, cell, pure = tensor._view, tensor._cell, current_pure()
+    if pure is None or not pure.is_differentiated or not is_differentiable(cell.array.dtype):
         return alias(tensor, family, version)
     if family is None:
         family, version = (None if view is None else view.family), cell.version

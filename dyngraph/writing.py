@@ -24,6 +24,7 @@ from dyngraph.errors import InPlaceError
 from dyngraph.graph.node import Edge
 from dyngraph.kernels import OperatorSpec, same
 from dyngraph.operator_node import OperatorNode
+from dyngraph.pure import current_pure
 from dyngraph.storage import Storage
 from dyngraph.tangents import are_carried, carries_more, share_tangent, tangents_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
@@ -259,6 +260,9 @@ def _take_history(tensor: Tensor, result: Tensor) -> None:
     """Makes the node behind `result` the tensor's grad_fn; what it retained is retained there."""
     if result._edge is None:
         return
+    pure = current_pure()
+    if pure is not None:
+        pure.note_history(tensor)
     if tensor.retains_grad:
         tensor._stop_retaining()
     tensor._edge = result._edge
@@ -318,6 +322,9 @@ def _hand_over(tensor: Tensor) -> Tensor:
 
 def look_at(tensor: Tensor, other: Tensor) -> None:
     """Makes `tensor` share the memory of `other` from now on, counting writes of its own."""
+    pure = current_pure()
+    if pure is not None:
+        pure.note_memory(tensor)
     root, path = memory_of(other)
     version = tensor._cell.version
     tensor._cell = Storage(other._cell.array)

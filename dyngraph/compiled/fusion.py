@@ -16,14 +16,12 @@ XLA on CPU would take the barriers out before it fuses, so the passes that do ar
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 
 from dyngraph.configuration import config
-
-if TYPE_CHECKING:
-    from dyngraph.compiled.program import Program
 
 LONG = 256
 """From how many calls on a program on small arrays is not fused."""
@@ -31,23 +29,26 @@ SMALL_BYTES = 1 << 16
 """What counts as small: the mean of what its kernels read."""
 
 
-def compiler_options(program: Program) -> dict[str, Any]:
-    """The options that XLA compiles a Program with, for `jax.jit`."""
+def compiler_options(
+    calls: int, avals: Sequence[Any], *, of_pieces: bool = False
+) -> dict[str, Any]:
+    """The options, for `jax.jit`, that XLA compiles a program of so many calls with.
+
+    `avals` are what goes in; `of_pieces` says that its calls are those of whole pieces.
+    """
     if jax.default_backend() != "cpu":
         return {}
-    without = [] if is_fused(program) else ["fusion"]
-    if program.of_pieces:
+    without = [] if is_fused(calls, avals, of_pieces=of_pieces) else ["fusion"]
+    if of_pieces:
         without += ["optimization-barrier-expander", "cse_barrier_expander"]
     return {"xla_disable_hlo_passes": ",".join(without)} if without else {}
 
 
-def is_fused(program: Program) -> bool:
-    """Whether a Program is to be fused: as `config.fusion` says, or by the rule."""
+def is_fused(calls: int, avals: Sequence[Any], *, of_pieces: bool = False) -> bool:
+    """Whether such a program is to be fused: as `config.fusion` says, or by the rule."""
     if config.fusion != "auto":
         return config.fusion
-    if program.of_pieces:
+    if of_pieces or calls <= LONG:
         return True
-    if len(program.calls) <= LONG:
-        return True
-    sizes = [math.prod(a.shape) * a.dtype.itemsize for a in program.avals]
+    sizes = [math.prod(a.shape) * a.dtype.itemsize for a in avals]
     return sum(sizes) > SMALL_BYTES * len(sizes)

@@ -132,7 +132,7 @@ class Program:
                 return self._jitted(*arrays)
             start = time.perf_counter()
             jaxpr = self.jaxpr
-            options = compiler_options(self)
+            options = compiler_options(len(self.calls), self.avals, of_pieces=self.of_pieces)
             jitted = jax.jit(jaxpr_as_fun(jaxpr), compiler_options=options)
             results = jitted(*arrays)
             self.options = options

@@ -74,6 +74,7 @@ class FirstNames(Problem):
     """The mean surprise at each next letter of a name, in nats."""
 
     title = "first names, an LSTM cell unrolled over each"
+    lengths_vary = True
     unit = "nats a letter"
     rate = 3e-3
 

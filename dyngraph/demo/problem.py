@@ -25,6 +25,8 @@ class Problem(ABC):
     """What the loss counts."""
     rate: float
     model: dg.nn.Module
+    lengths_vary = False
+    """Whether a batch may have another shape than the last one."""
 
     @abstractmethod
     def batch(self, draws: np.random.Generator) -> Batch:

@@ -1,4 +1,5 @@
-"""Training steps by an ordinary backward, by a compiled one, or by `jax.grad`; and their files."""
+"""Training steps by an ordinary backward, a compiled one, wholly compiled, or by `jax.grad`; and
+their files."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ import optax
 import dyngraph as dg
 from dyngraph.demo.problem import Batch, Problem
 
-EAGER, COMPILED, JAX = MODES = ("eager", "compiled", "jax")
+EAGER, COMPILED, WHOLE, JAX = MODES = ("eager", "compiled", "whole", "jax")
 
 
 def rule_of(problem: Problem) -> optax.GradientTransformation:
@@ -57,14 +58,18 @@ class DynamicTrainer(Trainer):
         super().__init__(problem)
         self.mode = mode
         self.optimizer = dg.optim.Optax(problem.model.parameters(), rule_of(problem))
+        self._step = dg.compile(self._dynamic_step, disable=mode != WHOLE)
 
-    def step(self, batch: Batch) -> float:
+    def _dynamic_step(self, *batch: dg.Tensor) -> dg.Tensor:
         with dg.compiled_autograd(self.mode == COMPILED):
-            loss = self.problem.loss(*map(dg.tensor, batch))
+            loss = self.problem.loss(*batch)
             loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return loss.item()
+        return loss
+
+    def step(self, batch: Batch) -> float:
+        return self._step(*map(dg.tensor, batch)).item()
 
     def put_into_model(self) -> None:
         pass  # it is the model's parameters that move
@@ -182,16 +187,17 @@ def measure(trainer: Trainer, batches: Sequence[Batch]) -> Figures:
     )
 
 
-def disagreement(problem: Problem, batch: Batch, *, compiled: bool) -> float:
+def disagreement(problem: Problem, batch: Batch, mode: str) -> float:
     """The greatest difference of any gradient from `jax.grad`'s, relative to the greatest entry."""
     parameters = dict(problem.model.named_parameters())
 
-    def gradients() -> Sequence[dg.Tensor]:
-        return dg.autograd.grad(problem.loss(*map(dg.tensor, batch)), list(parameters.values()))
+    def gradients(*batch: dg.Tensor) -> Sequence[dg.Tensor]:
+        return dg.autograd.grad(problem.loss(*batch), list(parameters.values()))
 
-    with dg.compiled_autograd(compiled):
-        gradients()
-        grads = gradients()  # compiled when it comes a second time
+    call = dg.compile(gradients, disable=mode != WHOLE)
+    with dg.compiled_autograd(mode == COMPILED):
+        call(*map(dg.tensor, batch))
+        grads = call(*map(dg.tensor, batch))  # compiled when it comes a second time
     expected = jax.jit(jax.grad(problem.loss_in_jnp))(problem.arrays(), *batch)
     worst = 0.0
     for grad, want in zip(grads, (expected[name] for name in parameters), strict=True):

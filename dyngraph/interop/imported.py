@@ -16,7 +16,6 @@ from dyngraph.nn.parameter import Parameter
 from dyngraph.pure import current_pure
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor, wrap
-from dyngraph.tracing import Tracer
 
 Path = tuple[str, ...]
 
@@ -111,8 +110,9 @@ class Imported(Module):
 def _renew(buffer: Tensor, array: Any) -> None:
     """Gives a buffer another value. What a node saved of it, a key for example, stays valid: it is
     a snapshot, and the call itself made the change."""
-    if current_pure() is not None and not isinstance(buffer._cell.array, Tracer):
-        buffer._write(array)  # which is refused there
+    pure = current_pure()
+    if pure is not None and pure.is_outside(buffer._cell.array):
+        pure.renew(buffer._cell, array)  # which a pure function refuses
         return
     version = buffer._cell.version
     buffer._cell = Storage(array, None if version is None else version + 1)

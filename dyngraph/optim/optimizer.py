@@ -16,6 +16,7 @@ from typing import Any
 
 from dyngraph import modes
 from dyngraph.graph.hooks import HookList, RemovableHandle
+from dyngraph.pure import current_pure
 from dyngraph.tensor import Tensor
 
 Group = dict[str, Any]
@@ -194,6 +195,9 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the gradients of all parameters, or fills them with zeros."""
+        pure = current_pure()
+        if pure is not None:
+            pure.note_optimizer(self)
         for group in self.param_groups:
             for tensor in group["params"]:
                 grad = None if tensor._meta is None else tensor._meta.grad
@@ -218,6 +222,21 @@ class Optimizer:
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(optimizer, args, kwargs)` after each step."""
         return self._step_post_hooks.add(hook)
+
+    # --- as a part of a compiled step -------------------------------------------------------------
+
+    def compiled_in(self) -> list[Any]:
+        """What a compiled step with this optimizer has in it as Python's values: it serves as long
+        as they are equal."""
+        return [
+            {name: v for name, v in group.items() if name != "params" and not _is_tensor(v)}
+            for group in self.param_groups
+        ]
+
+    def lifted(self, key: Any) -> tuple[Any, Any]:
+        """The numbers that `pure.lift` was given for `key`, as they are now: `(form, array)`. A
+        compiled step takes another array, but no other form."""
+        raise KeyError(key)
 
     # --- saving ----------------------------------------------------------------------------------
 
@@ -326,6 +345,9 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if type(self).step is not run:  # a subclass's step, which has run the hooks, calls this one
             return step(self, *args, **kwargs)
+        pure = current_pure()
+        if pure is not None:
+            pure.note_optimizer(self)
         before = self._step_pre_hooks
         if before or _pre_hooks_of_all:
             for hook in itertools.chain(_pre_hooks_of_all.values(), before.values()):
@@ -348,6 +370,10 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     run.hooked = True  # type: ignore[attr-defined]
     return run
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
 
 
 def _add(hooks: HookList, hook: Callable[..., Any], prepend: bool) -> RemovableHandle:

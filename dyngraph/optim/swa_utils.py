@@ -14,10 +14,12 @@ import jax.numpy as jnp
 from dyngraph import modes
 from dyngraph.nn.modules.batchnorm import _BatchNorm
 from dyngraph.nn.modules.module import Module
+from dyngraph.ops.choosing import where
 from dyngraph.ops.from_data import tensor
 from dyngraph.optim.lr_scheduler.scheduler import LRScheduler, a_group
 from dyngraph.optim.optimizer import Optimizer
 from dyngraph.tensor import Tensor
+from dyngraph.tracing import Tracer
 
 Tensors = list[Tensor]
 
@@ -115,7 +117,8 @@ class AveragedModel(Module):
         """Takes the parameters of `model` into the averages; the first ones are copied."""
         averages, values = ([t.detach() for t in self._averaged(m)] for m in (self.module, model))
         values = [v.to(a.device) for a, v in zip(averages, values, strict=True)]
-        if int(self.n_averaged) == 0:
+        is_traced = isinstance(self.n_averaged._cell.array, Tracer)
+        if not is_traced and int(self.n_averaged) == 0:
             for average, value in zip(averages, values, strict=True):
                 average.copy_(value)
         elif self.multi_avg_fn is not None:
@@ -124,6 +127,9 @@ class AveragedModel(Module):
             assert self.avg_fn is not None
             for average, value in zip(averages, values, strict=True):
                 average.copy_(self.avg_fn(average, value, self.n_averaged))
+        if is_traced:
+            for average, value in zip(averages, values, strict=True):
+                average.copy_(where(self.n_averaged == 0, value, average))
         if not self.use_buffers:
             for own, other in zip(self.module.buffers(), model.buffers(), strict=True):
                 own.detach().copy_(other.detach().to(own.device))

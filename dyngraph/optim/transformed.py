@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import modes
+from dyngraph.donation import take
 from dyngraph.optim.cohorts import (
     NEVER,
     Cohort,
@@ -28,7 +29,8 @@ from dyngraph.optim.cohorts import (
 from dyngraph.optim.need_optax import need_optax
 from dyngraph.optim.optimizer import Group, Optimizer
 from dyngraph.optim.options import Fixed, lower
-from dyngraph.optim.update import Inputs, Lists, Rule, run, start, take
+from dyngraph.optim.update import Inputs, Lists, Rule, run, start
+from dyngraph.pure import current_pure
 from dyngraph.storage import Storage, write_all
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
@@ -187,6 +189,7 @@ class TransformedOptimizer(Optimizer):
     def _start(self, group: Group, params: list[Tensor]) -> None:
         """Gives parameters the state that they have before their first step."""
         rule, numbers, tensors = self._rule(group, first=True)
+        numbers = self._lift(group, numbers, first=True)
         inputs = Inputs([], {}, numbers, tensors)
         own, shared = start(rule, [p._cell.array for p in params], inputs)
         together = {name: new_tensor(Storage(array)) for name, array in shared.items()}
@@ -224,12 +227,29 @@ class TransformedOptimizer(Optimizer):
             array = jnp.asarray(np.array(numbers, np.float64))
         return Rule(type(self), tuple(values), tuple(forms)), array, tensors
 
+    def _lift(self, group: Group, numbers: Any, *, first: bool) -> Any:
+        """The numbers of a group's options, which a compiled step takes as an input."""
+        pure = current_pure()
+        if pure is None:
+            return numbers
+        index = next(i for i, own in enumerate(self.param_groups) if own is group)
+        return pure.lift(self, (index, first), numbers)
+
+    def lifted(self, key: tuple[int, bool]) -> tuple[Any, Any]:
+        index, first = key
+        return self._rule(self.param_groups[index], first=first)[:2]
+
+    def compiled_in(self) -> list[Any]:
+        return [[group[name] for name in self.fixed] for group in self.param_groups]
+
     def _run(self, cohorts: list[Cohort], grads: list[Any], users: Counter[int]) -> bool:
         """Moves the parameters of some cohorts by one call; returns whether what was found has
         changed by that."""
         rules, replaced, inputs = [], [], []
         for cohort, own_grads in zip(cohorts, grads, strict=True):
-            rule, numbers, tensors = self._rule(self.param_groups[cohort.group], first=cohort.first)
+            group = self.param_groups[cohort.group]
+            rule, numbers, tensors = self._rule(group, first=cohort.first)
+            numbers = self._lift(group, numbers, first=cohort.first)
             versions = [cell.version for cell in cohort.cells]
             made = None
             if versions != cohort.versions:

@@ -1,19 +1,9 @@
-"""One jitted update of all parameters, which writes to the memory of what it replaces.
-
-# Note [What an update may overwrite]
-The arrays of parameters and of their state are donated: XLA writes the new values where the old
-ones were. That is right only where nobody else can reach the old ones: a saved tensor, a view, a
-deep copy, or a variable that holds the array. Each of these holds a reference to the array, so an
-array with more references than its Storage's own is copied first, and so is one that no update has
-made, whose memory may be another array's too. What numpy and dlpack look at, JAX itself does not
-overwrite. So one program serves always, and what is shared costs its copy.
-"""
+"""One jitted update of all parameters, which writes to the memory of what it replaces."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from sys import getrefcount
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +12,6 @@ import jax.numpy as jnp
 from dyngraph.optim.fields import fields, refill
 from dyngraph.optim.need_optax import need_optax
 from dyngraph.optim.options import Form, lift_all
-from dyngraph.storage import Storage
 
 Lists = dict[str, list[Any]]
 """State by name; the lists have an entry a parameter, None where it has no such state."""
@@ -121,31 +110,3 @@ def _leave(array: Any, like: Any) -> Any:
     if jnp.iscomplexobj(like):
         return jax.lax.complex(array[..., 0], array[..., 1])
     return array.astype(like.dtype)
-
-
-_copy = jax.jit(jnp.copy)
-
-
-def _count_references(arrays: list[Any]) -> list[int]:
-    return list(map(getrefcount, arrays))
-
-
-_alone = Storage(object())  # type: ignore[arg-type]
-ALONE = _count_references([_alone.array])[0]
-"""As many references has an array that a Storage and the list in `take` hold."""
-
-
-def take(cells: list[Storage], *, made: list[bool] | None = None) -> list[Any]:
-    """The arrays of the cells, to be donated: copies where somebody else may look at one.
-
-    `made` says which ones an update has made, None that one has made them all. See Note [What an
-    update may overwrite].
-    """
-    arrays = [cell.array for cell in cells]
-    counts = _count_references(arrays)
-    if made is None and max(counts, default=0) <= ALONE:
-        return arrays
-    for i, count in enumerate(counts):
-        if count > ALONE or (made is not None and not made[i]):
-            arrays[i] = _copy(arrays[i])
-    return arrays

@@ -15,10 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import modes
+from dyngraph.donation import take
 from dyngraph.optim.cohorts import NEVER, check_writable, has_grad, write_params
 from dyngraph.optim.need_optax import need_optax
 from dyngraph.optim.optimizer import Group, Optimizer
-from dyngraph.optim.update import take
+from dyngraph.pure import current_pure
 from dyngraph.storage import Storage, write_all
 from dyngraph.tensor import Tensor, new_tensor
 
@@ -119,14 +120,13 @@ class Optax(Optimizer):
             made = [self._versions.get(c, NEVER) == c.version for c in cells]
             states = [tensor._cell for tensor in self.state[_key(i)].values()]
             grads = [(p if m else p.grad)._cell.array for p, m in zip(params, missing, strict=True)]
-            rate = group.get("lr")
             moves.append(Move(self._transformations[i], _names(group)))
             replaced.append((take(cells, made=made), take(states)))
             inputs.append(
                 Inputs(
                     grads,
                     np.array(missing) if any(missing) else None,
-                    rate._cell.array if isinstance(rate, Tensor) else rate,
+                    self._rate(i),
                 )
             )
             written.append((params, missing, cells, states))
@@ -143,6 +143,23 @@ class Optax(Optimizer):
                 write_params(params, cells, moved)
             self._versions.update((c, NEVER if c.version is None else c.version) for c in cells)
             write_all(states, leaves)
+
+    def _rate(self, index: int) -> Any:
+        """The rate of a group, which a compiled step takes as an input; None where it has none."""
+        _, rate = self.lifted(index)
+        if isinstance(self.param_groups[index].get("lr"), Tensor):
+            return rate
+        pure = current_pure()
+        return rate if pure is None or rate is None else pure.lift(self, index, rate)
+
+    def lifted(self, key: int) -> tuple[Any, Any]:
+        rate = self.param_groups[key].get("lr")
+        array = rate._cell.array if isinstance(rate, Tensor) else rate
+        return type(rate), array
+
+    def compiled_in(self) -> list[Any]:
+        options = super().compiled_in()
+        return [{name: v for name, v in group.items() if name != "lr"} for group in options]
 
     def _store(self, index: int, state: Any) -> None:
         leaves, _ = jax.tree.flatten_with_path(state)

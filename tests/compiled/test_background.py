@@ -42,7 +42,7 @@ def test_what_was_compiled_in_the_background_is_used() -> None:
 
 
 def test_failure_in_the_background_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ValueError("no compiler")
 
     monkeypatch.setattr("dyngraph.compiled.program.compiler_options", fail)

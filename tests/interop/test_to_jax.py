@@ -339,3 +339,21 @@ def test_value_asked_for_is_jax_s_error_with_the_line(what: str) -> None:
 def test_tensor_as_argument_is_refused() -> None:
     with pytest.raises(TypeError, match=r"pass interop\.arrays_of\(arguments\)"):
         dg.to_jax(lambda x: x)(dg.ones(2))
+
+
+def test_forward_mode_inside() -> None:
+    pure = dg.to_jax(lambda x: dg.func.jvp(lambda v: (v**3).sum(), (x,), (dg.ones(2),)))
+    value, slope = jax.jit(pure)(X)
+    assert (value, slope) == (-7.0, 15.0)
+
+
+def test_memory_given_to_a_tensor_from_outside_is_refused_and_put_back() -> None:
+    outside = dg.ones(2)
+
+    def give(x: dg.Tensor) -> dg.Tensor:
+        outside.data = x
+        return outside * 2
+
+    with pytest.raises(RuntimeError, match=r"an assignment to \.data changed the memory"):
+        jax.jit(dg.to_jax(give))(X)
+    assert outside.tolist() == [1.0, 1.0]

@@ -12,6 +12,7 @@ from typing import Any
 from dyngraph.graph.hooks import RemovableHandle
 from dyngraph.nn.modules.backward_hook import BackwardHook
 from dyngraph.nn.modules.hooks import GLOBAL, ModuleHooks, WrappedHook
+from dyngraph.pure import current_pure
 from dyngraph.tensor import Tensor
 
 _forward_pre, _forward = GLOBAL.forward_pre, GLOBAL.forward
@@ -37,6 +38,9 @@ class Calling:
     forward: Callable[..., Any] = _forward_unimplemented
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        pure = current_pure()
+        if pure is not None:
+            pure.note_module(self)
         if not (
             self._forward_hooks
             or self._forward_pre_hooks
