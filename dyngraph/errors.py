@@ -7,6 +7,8 @@ Errors of one call's arguments (a wrong dim, a ragged list) are raised where the
 
 from __future__ import annotations
 
+from dyngraph.user_code import shown_place
+
 __all__ = [
     "CheckpointError",
     "FunctionError",
@@ -52,9 +54,11 @@ class SavedTensorModifiedError(RuntimeError):
         written_at: tuple[str, int] | None,
         saved_at: tuple[str, int] | None,
     ) -> None:
-        place = "" if written_at is None else "It was last written at {}:{}. ".format(*written_at)
+        place = ""
+        if written_at is not None:
+            place = f"It was last written at {shown_place(*written_at)}. "
         if saved_at is not None:
-            place += "It was saved at {}:{}. ".format(*saved_at)
+            place += f"It was saved at {shown_place(*saved_at)}. "
         super().__init__(
             "one of the variables needed for gradient computation has been modified by an "
             f"inplace operation: what {node} saved as {field!r}, {kind}, is at version {current}; "
@@ -219,7 +223,8 @@ class TraceableError(TypeError):
 
     def __init__(self, name: str, file: str, line: int) -> None:
         super().__init__(
-            f"{name!r} is marked traceable, but needs the value of a gradient, at {file}:{line}: "
+            f"{name!r} is marked traceable, but needs the value of a gradient, at "
+            f"{shown_place(file, line)}: "
             "expected operators on tensors alone, since it is traced, not called. Take the mark "
             "away, then it runs as Python between two compiled parts; or choose by dg.where(...) "
             "instead of `if`, and print from a hook without the mark."

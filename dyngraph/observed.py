@@ -7,7 +7,6 @@ what the mode wants to know or to change is read from, or done to, the node that
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -19,6 +18,7 @@ from dyngraph.graph.node import Node
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Place
 from dyngraph.tensor import Tensor
+from dyngraph.user_code import caller, shown_place
 
 
 def run_observed(
@@ -131,8 +131,7 @@ class OperatorLog(Interceptor):
             f"{v.dtype.name}{list(v.shape)}" if isinstance(v, Tensor) else repr(v)
             for v in given.values()
         ]
-        frame = anomaly.user_frame(sys._getframe(1))
-        place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        place = shown_place(*caller(1))
         self.lines.append(f"{op.__name__}({', '.join(shown)}) at {place}")
         return run()
 

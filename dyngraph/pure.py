@@ -21,6 +21,7 @@ import numpy as np
 
 from dyngraph import modes
 from dyngraph.tracing import Tracer
+from dyngraph.user_code import shown_place
 
 if TYPE_CHECKING:
     from dyngraph.storage import Storage
@@ -106,6 +107,9 @@ class Pure:
     def note_leaf(self, tensor: Any) -> None:
         """Notes that the `.grad` of a tensor is read."""
 
+    def note_flag(self, tensor: Any) -> None:
+        """Notes that a leaf is about to require grad, or to do so no more."""
+
     def note_history(self, tensor: Any) -> None:
         """Notes that a tensor is about to get another place in the graph."""
 
@@ -169,7 +173,7 @@ class _Cell:
         if cell is None:
             return
         with contextlib.suppress(AttributeError):
-            self.where = " in {}, line {},".format(*cell.written_at)
+            self.where = f" at {shown_place(*cell.written_at)}"
         for looker in cell.lookers():
             with contextlib.suppress(AttributeError):
                 del looker._cell.array

@@ -15,7 +15,6 @@ compares versions needs no root, and keeps none alive.
 from __future__ import annotations
 
 import contextlib
-import sys
 import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
@@ -25,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph.pure import current_pure
+from dyngraph.user_code import caller
 
 
 class Looking(Protocol):
@@ -180,13 +180,3 @@ def are_inference(cells: Iterable[Storage | None]) -> bool:
     """Whether all tensors here are inference tensors; None, for a number, and Places do not
     count."""
     return all(c is None or c.version is None or type(c) is Place for c in cells)
-
-
-def caller(own: int) -> tuple[str, int]:
-    """File and line of the innermost frame that is not this package's; the first `own` are."""
-    frame: Any = sys._getframe(own)
-    while frame.f_globals.get("__name__", "").startswith("dyngraph"):
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno

@@ -177,6 +177,9 @@ class Tensor(Described, WaysOut, Methods):
                     "allowed. Make a clone() of it, or create it outside inference_mode."
                 )
         if flag != (self._edge is not None):
+            pure = current_pure()
+            if pure is not None:
+                pure.note_flag(self)
             self._edge = LEAF if flag else None
             for tensor in self._cell.lookers():  # its views have a gradient from now on
                 if tensor._view.base is self and not tensor._view.made:
@@ -218,12 +221,11 @@ class Tensor(Described, WaysOut, Methods):
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
             self._check_grad(value)
-        elif self._meta is None:
-            return
         pure = current_pure()
         if pure is not None:
             pure.note_grad(self)
-        self.need_meta().grad = value
+        if value is not None or self._meta is not None:
+            self.need_meta().grad = value
 
     @grad.deleter
     def grad(self) -> None:

@@ -17,9 +17,9 @@ import numpy as np
 
 from dyngraph import batches, dtypes, modes, printing
 from dyngraph.errors import InPlaceError
-from dyngraph.storage import caller
 from dyngraph.tangents import tangent_of
 from dyngraph.tracing import Tracer
+from dyngraph.user_code import caller, shown_place
 
 if TYPE_CHECKING:
     from dyngraph.storage import Storage
@@ -77,9 +77,8 @@ def read(array: Any, what: str, convert: Callable[[Any], Any]) -> Any:
     try:
         return convert(array)
     except jax.errors.JAXTypeError as error:
-        file, line = caller(1)
         error.add_note(
-            f"dyngraph: {file}, line {line}, asked for the value of a Tensor of shape "
+            f"dyngraph: {shown_place(*caller(1))} asked for the value of a Tensor of shape "
             f"{list(array.shape)} ({what}) while JAX traces, when it has none yet. Choose by "
             "dg.where() or jax.lax.cond instead, compute the value outside and pass it as a "
             "static argument, or return the Tensor and read it afterwards."

@@ -20,8 +20,8 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    errors configuration tracing modes pure dtypes devices storage donation viewing kernels
-    mapped_plan printing tangents batches
+    user_code errors configuration tracing modes pure dtypes devices storage donation viewing
+    kernels mapped_plan printing tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
     graph.calling graph.accumulate graph.entry graph.passing graph.engine graph
     described ways_out tensor random

@@ -21,6 +21,7 @@ from dyngraph.comparison.rounds import Stopwatch, take_turns
 from dyngraph.comparison.ways import WAYS, CompiledBackward, JaxGrad, Jitted, Subject, Way
 from dyngraph.func.argnums import Argnums
 from dyngraph.interop.to_jax import to_jax
+from dyngraph.user_code import shown_place
 
 SEED = 0
 """What the random draws of every first call start from, so that all ways draw the same."""
@@ -51,6 +52,7 @@ def compare(
     - "eager": define-by-run, kernel by kernel; the others are compared with the first that works;
     - "compiled": with the compiled backward;
     - "no_grad": the forward alone, not recorded;
+    - "step": define-by-run, forward and backward, as one program by `dg.compile`;
     - "traced": define-by-run, the Engine's walk included, inside `jax.jit`;
     - "jax.grad": `jax.value_and_grad`, not jitted;
     - "jax.jit": `jax.jit` of it.
@@ -220,6 +222,6 @@ def _place(error: BaseException) -> str:
     for frame in reversed(frames):
         if not frame.filename.startswith((OURS, *OUTSIDE, "<dispatcher", "<frozen")):
             line = (frame.line or linecache.getline(frame.filename, frame.lineno or 0)).strip()
-            where = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+            where = os.path.basename(shown_place(frame.filename, frame.lineno))
             return f"{where}: `{line}`" if line else where
     return "a line that is not known"

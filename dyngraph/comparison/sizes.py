@@ -13,6 +13,7 @@ from dyngraph.compiled.program import Program
 from dyngraph.compiled.recording import RecordedValues
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge
+from dyngraph.steps.program import StepProgram
 from dyngraph.tracing import jaxpr_as_fun
 from dyngraph.values import ARRAYS, TENSORS
 
@@ -85,7 +86,7 @@ def compiled_sizes(compiled: Any) -> dict[str, int | None]:
     return found
 
 
-def compile_program(program: Program) -> Any:
+def compile_program(program: Program | StepProgram) -> Any:
     """A Program compiled by XLA by itself, to look at."""
     function = jax.jit(jaxpr_as_fun(program.jaxpr), compiler_options=program.options)
     return function.lower(*program.jaxpr.in_avals).compile()

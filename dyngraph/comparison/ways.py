@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
@@ -26,7 +27,9 @@ from dyngraph.compiled.program import Program
 from dyngraph.compiled.toggle import compiled_autograd
 from dyngraph.configuration import config
 from dyngraph.graph import engine
-from dyngraph.tensor import Tensor
+from dyngraph.random import default_generator
+from dyngraph.steps.step import compile
+from dyngraph.tensor import Tensor, wrap
 from dyngraph.viz.outline import visits
 from dyngraph.viz.picture import saved_bytes
 
@@ -159,6 +162,47 @@ class CompiledBackward(Way):
         )
 
 
+class CompiledCall(Way):
+    """Forward and backward in one call that `dg.compile` has compiled."""
+
+    name = "dg.compile"
+    meaning = "the function on tensors and backward through its graph, one program by dg.compile"
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
+        self.step = compile(self.run)
+
+    def run(self, wanted: list[Tensor], others: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        """Value and gradients, as tensors without a history."""
+        arrays = [[tensor._cell.array for tensor in tensors] for tensors in (wanted, others)]
+        value, grads = gradients(*self.subject.loss(*arrays))
+        return wrap(value), [wrap(array) for array in grads]
+
+    def first(self) -> Result:
+        timer, state = Stopwatch(), default_generator.get_state()
+        jax.block_until_ready(self.again())
+        self.parts["as written"] = timer.lap()
+        default_generator.set_state(state)  # the program draws what the first call drew
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # why it is not compiled is told below
+            result = jax.block_until_ready(self.again())
+            self.parts["trace and compile"] = timer.lap()
+            if not self.step.programs:
+                self.again()  # by now it has given up
+                raise RuntimeError(self.step.explain()[-1])
+        return result
+
+    def again(self) -> Result:
+        with modes.enable_grad(), compiled_autograd(False):
+            value, grads = self.step([*map(wrap, self.wanted)], [*map(wrap, self.others)])
+        return value._cell.array, [grad._cell.array for grad in grads]
+
+    def sizes(self) -> Sizes:
+        program = self.step.programs[-1]
+        sizes = compiled_sizes(compile_program(program))
+        return Sizes(equations=len(lines_of(program.jaxpr)), **sizes)
+
+
 class ForwardAlone(Way):
     """The function on tensors under `no_grad`: what recording and backward are added to."""
 
@@ -245,6 +289,7 @@ WAYS: dict[str, type[Way]] = {
     "eager": DefineByRun,
     "compiled": CompiledBackward,
     "no_grad": ForwardAlone,
+    "step": CompiledCall,
     "traced": WholeStep,
     "jax.grad": JaxGrad,
     "jax.jit": JaxJit,

@@ -46,16 +46,16 @@ _routes = Cache(lambda route: route.nodes)
 
 def run_compiled(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
     """Sends gradients through a graph as the Engine does, with the kernels compiled together."""
-    how = task.values
+    how, run = task.values, report.runner() or GraphTask.run
     if how not in (ARRAYS, TENSORS) or modes.get_flags() & modes.MAPPED:
-        GraphTask.run(task, edges, gradients)
+        run(task, edges, gradients)
         return
     if anomaly.is_enabled():
         report.note_eager("anomaly mode looks at each node's results")
-        GraphTask.run(task, edges, gradients)
+        run(task, edges, gradients)
         return
     found = walk(task, edges, gradients) if how is ARRAYS else None
-    if found is not None:
+    if found is not None and not report.wants_every_node():
         route = _routes.find(found.key)
         if route is not None and _follow(route, found, task):
             report.note_hit()
@@ -63,7 +63,7 @@ def run_compiled(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any
     recorded = RecordedValues(how)
     task.values = recorded
     try:
-        GraphTask.run(task, edges, gradients)
+        run(task, edges, gradients)
         symbols = dict(task.captured)
         recorded.settle("the end", None)
         task.captured.update((index, recorded.value_of(value)) for index, value in symbols.items())

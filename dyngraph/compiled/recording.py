@@ -97,6 +97,8 @@ class RecordedValues:
         except BaseException:
             self._has_failed = True
             raise
+        if self.how is ARRAYS:
+            report.note_settled(segment.calls, segment.given)
 
     def blame(self, node: Any, error: Exception) -> None:
         if not self._has_failed:  # else the node that failed has been noted

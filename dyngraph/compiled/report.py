@@ -8,15 +8,15 @@ import os
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dyngraph.graph.anomaly import frames_of_ours
 from dyngraph.graph.node import Node
 
 if TYPE_CHECKING:
-    from dyngraph.compiled.program import Program
+    from dyngraph.compiled.program import Call, Program
 
 logger = logging.getLogger("dyngraph.compiled")
 if "compiled" in os.environ.get("DYNGRAPH_LOGS", "").replace(" ", "").split(","):
@@ -153,34 +153,84 @@ def warn_of_churn() -> None:
     warnings.warn(text, UserWarning, stacklevel=frames_of_ours())
 
 
-_watcher: ContextVar[Callable[[str, str], None] | None]
-_watcher = ContextVar("dyngraph_compiled_watcher", default=None)
+class Watcher(Protocol):
+    """What is told of a compiled backward. What comes between `settled` and the next `settling` is
+    Python."""
+
+    def settling(self, what: str, node: Node | None) -> None:
+        """What was noted down will run now, before `what` of `node`."""
+        ...
+
+    def ran(self, calls: int, made: Sequence[Any], *, compiled: bool) -> None:
+        """So many of the calls have run, as one program or kernel by kernel."""
+        ...
+
+    def settled(self, calls: Sequence[Call], given: Sequence[Any]) -> None:
+        """All these calls have run, on these arrays from outside."""
+        ...
+
+
+class _Watched(NamedTuple):
+    watcher: Watcher
+    run: Callable[..., None]
+    every_node: bool
+
+
+_watched: ContextVar[_Watched | None] = ContextVar("dyngraph_compiled_watcher", default=None)
 
 
 @contextlib.contextmanager
-def watched_by(watcher: Callable[[str, str], None]) -> Iterator[None]:
-    """Inside, `watcher("settle", why)` is called before segments run, `watcher("segment", size)`
-    after each: what comes between a segment and the next "settle" is Python."""
-    token = _watcher.set(watcher)
+def watched_by(
+    watcher: Watcher, run: Callable[..., None], *, every_node: bool = False
+) -> Iterator[None]:
+    """Inside, `watcher` is told what a compiled backward does, and `run` stands for
+    `GraphTask.run`; with `every_node` it walks all graphs, those of a known structure too."""
+    token = _watched.set(_Watched(watcher, run, every_node))
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _watched.reset(token)
+
+
+def runner() -> Callable[..., None] | None:
+    """What stands for `GraphTask.run` while someone watches."""
+    watched = _watched.get()
+    return None if watched is None else watched.run
+
+
+def wants_every_node() -> bool:
+    """Whether someone watches each node."""
+    watched = _watched.get()
+    return watched is not None and watched.every_node
 
 
 def note_settling(what: str, node: Node | None) -> None:
     """What was noted down is about to run, before `what` of `node`."""
-    watcher = _watcher.get()
-    if watcher is not None:
-        watcher("settle", what if node is None else f"{what} of {node.name()}")
+    watched = _watched.get()
+    if watched is not None:
+        watched.watcher.settling(what, node)
 
 
-def note_segment(calls: int) -> None:
+def note_settled(calls: Sequence[Call], given: Sequence[Any]) -> None:
+    """What was noted down has run."""
+    watched = _watched.get()
+    if watched is not None:
+        watched.watcher.settled(calls, given)
+
+
+def note_segment(calls: int, made: Sequence[Any]) -> None:
     """A compiled program was called."""
     _counts.segments += 1
-    watcher = _watcher.get()
-    if watcher is not None:
-        watcher("segment", "1 call" if calls == 1 else f"{calls} calls")
+    watched = _watched.get()
+    if watched is not None:
+        watched.watcher.ran(calls, made, compiled=True)
+
+
+def note_piece(calls: int, made: Sequence[Any]) -> None:
+    """A piece ran kernel by kernel."""
+    watched = _watched.get()
+    if watched is not None:
+        watched.watcher.ran(calls, made, compiled=False)
 
 
 def note_python_step(what: str, node: Node) -> None:

@@ -134,7 +134,7 @@ class Schedule:
         whole = self.whole
         if whole is not None and (whole.program.is_compiled or len(self.steps) > 1):
             given = [arrays[~i] for i in whole.inputs]
-            made = _run_compiled(whole.program, given)
+            made = _run_compiled(whole.program, given, len(self.calls))
             if made is not None:
                 return made
         values: dict[int, Any] = {}
@@ -175,15 +175,18 @@ def _run_piece(program: Program, given: Sequence[Any]) -> list[Any]:
     """A piece compiled, if it is due, or kernel by kernel."""
     made = None
     if program.is_compiled or program.sightings >= config.compile_after:
-        made = _run_compiled(program, given)
-    return program.function(*given) if made is None else made
+        made = _run_compiled(program, given, len(program))
+    if made is None:
+        made = program.function(*given)
+        report.note_piece(len(program), made)
+    return made
 
 
-def _run_compiled(program: Program, given: Sequence[Any]) -> list[Any] | None:
-    """What a Program makes; None where it is being compiled in the background."""
+def _run_compiled(program: Program, given: Sequence[Any], calls: int) -> list[Any] | None:
+    """What a Program of so many calls makes; None where it is being compiled in the background."""
     made = program(*given) if program.is_compiled else compile_now(program, given)
     if made is not None:
-        report.note_segment(len(program))
+        report.note_segment(calls, made)
     return made
 
 

@@ -12,10 +12,10 @@ import jax
 
 from dyngraph.compiled.program import Aval
 from dyngraph.errors import TraceableError
-from dyngraph.graph.anomaly import is_ours
 from dyngraph.graph.node import PythonCall
 from dyngraph.tensor import Tensor
 from dyngraph.tracing import jaxpr_as_fun, without_constants
+from dyngraph.user_code import is_ours
 from dyngraph.values import ARRAYS
 
 

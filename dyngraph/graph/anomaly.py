@@ -11,6 +11,7 @@ from typing import Any
 
 from dyngraph import modes
 from dyngraph.graph.node import Node, Values
+from dyngraph.user_code import cell_of, is_ours, shown_place
 
 _checked: ContextVar[tuple[str, ...]] = ContextVar("dyngraph_anomaly_checks", default=("nan",))
 _evaluated: ContextVar[Node | None] = ContextVar("dyngraph_evaluated_node", default=None)
@@ -36,27 +37,19 @@ def set_enabled(enabled: bool, checks: Sequence[str]) -> None:
 
 
 def remember_origin(node: Node) -> None:
-    """Keeps in `node.metadata` the user's frames that lead here, and the node whose backward made
-    this one, if one did."""
+    """Keeps in `node.metadata` the user's frames that lead here, from a notebook's cell on, and the
+    node whose backward made this one, if one did."""
     frames = [f for f in traceback.walk_stack(sys._getframe(1)) if not is_ours(f[0])]
     summary = traceback.StackSummary.extract(iter(reversed(frames)))
-    node.metadata["traceback_"] = summary.format()
     node.metadata["origin_"] = (summary[-1].filename, summary[-1].lineno) if summary else None
+    cells = [cell_of(frame.filename) for frame in summary]
+    first = next((place for place, cell in enumerate(cells) if cell is not None), 0)
+    for frame, cell in zip(summary, cells, strict=True):
+        frame.filename = cell or frame.filename
+    node.metadata["traceback_"] = summary.format()[first:]
     parent = _evaluated.get()
     if parent is not None:
         node.metadata["parent_"] = parent
-
-
-def is_ours(frame: Any) -> bool:
-    name = frame.f_globals.get("__name__", "")
-    return name == "dyngraph" or name.startswith("dyngraph.")
-
-
-def user_frame(frame: Any) -> Any:
-    """The innermost frame, from `frame` outwards, that is not this package's."""
-    while frame.f_back is not None and is_ours(frame):
-        frame = frame.f_back
-    return frame
 
 
 def origin(node: Node) -> tuple[str, int] | None:
@@ -124,7 +117,7 @@ def _report(
     node: Node, position: int, kind: str, grads: Sequence[Any], result: Any, values: Values
 ) -> str:
     made = origin(node)
-    place = "" if made is None else " Its forward call is at {}:{}.".format(*made)
+    place = "" if made is None else f" Its forward call is at {shown_place(*made)}."
     reason = " Look at the values that it was given, and at those that it saved."
     if any(g is not None and values.has(kind, g) for g in grads):
         reason = (

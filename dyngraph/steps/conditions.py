@@ -84,7 +84,7 @@ class Conditions:
                 return "an optimizer is gone"
             if _state_of_optimizer(optimizer()) != was:
                 name = type(optimizer()).__name__
-                return f"an option of {name} that is compiled in, or its parameters, changed"
+                return f"what {name} has compiled in, its parameters, or their state changed"
         forms = [owner().lifted(key)[0] for owner, key in self.sources.lifted]  # type: ignore[union-attr]
         if forms != self.forms:
             return "an option of an optimizer is of another kind now"
@@ -139,4 +139,8 @@ def _of_modules(module: Any, was: tuple[Any, ...], now: tuple[Any, ...] | None) 
 
 def _state_of_optimizer(optimizer: Any) -> tuple[Any, ...]:
     groups = [tuple(map(id, group["params"])) for group in optimizer.param_groups]
-    return groups, optimizer.compiled_in()
+    tensors = [  # parameters may share one, and do so no more
+        tuple(map(id, state.values())) if isinstance(state, dict) else id(state)
+        for state in optimizer.state.values()
+    ]
+    return groups, tensors, optimizer.compiled_in()

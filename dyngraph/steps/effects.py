@@ -89,6 +89,7 @@ class Effects(NamedTuple):
     """What a step returns and what it leaves behind, as numbers of what goes in and out.
 
     `grads` are the `.grad`s that are others than before, None where there is none any more;
+    `flags` the leaves that require grad otherwise than before;
     `kept` the Storages that the step has made and something outside keeps; `problem` says why
     later calls can't be served, if they can't.
     """
@@ -97,6 +98,7 @@ class Effects(NamedTuple):
     results: tuple[Result, ...]
     written: tuple[Written, ...]
     grads: tuple[tuple[int | weakref.ref[Tensor], Result | None], ...]
+    flags: tuple[tuple[int, bool], ...]
     draws: tuple[Draws, ...]
     kept: tuple[tuple[weakref.ref[Storage], Place], ...]
     is_recorded: bool
@@ -137,6 +139,8 @@ class Call(NamedTuple):
             if leaf is not None:
                 grad = None if result is None else self._made(result, results)
                 leaf.need_meta().grad = grad
+        for number, requires_grad in effects.flags:
+            self.leaves[number].requires_grad_(requires_grad)
         return jax.tree.unflatten(effects.tree, results)
 
     def _array(self, place: Place) -> Any:

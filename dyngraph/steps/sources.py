@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dyngraph.steps.reached import Reached, root_of
 from dyngraph.storage import Storage
-from dyngraph.tensor import LEAF, Tensor
+from dyngraph.tensor import Tensor
 
 
 class Found(NamedTuple):
@@ -69,7 +69,7 @@ def sources_of(reached: Reached, given: Sequence[Tensor]) -> Sources:
     reached.take_in_optimizers()
     own = {id(tensor) for tensor in given}
     leaves = [leaf for leaf in reached.leaves if id(leaf) not in own]
-    own_leaves = [place for place, tensor in enumerate(given) if tensor._edge is LEAF]
+    own_leaves = [place for place, tensor in enumerate(given) if tensor.is_leaf]
     arguments = {id(tensor._cell): place for place, tensor in enumerate(given)}
     taken = set(arguments)
     grads = []

@@ -23,7 +23,7 @@ from dyngraph.pure import current_pure
 from dyngraph.steps.arguments import Arguments, read_arguments
 from dyngraph.steps.conditions import Conditions
 from dyngraph.steps.program import StepProgram
-from dyngraph.steps.reached import Reached
+from dyngraph.steps.reached import Reached, state_of
 from dyngraph.steps.sources import Found, sources_of
 from dyngraph.steps.trace import StepTrace, Unfit
 from dyngraph.steps.watch import Watch
@@ -201,8 +201,13 @@ class CompiledStep:
             )
 
     def _problem_of_kept(self, structure: Hashable, program: StepProgram) -> str | None:
-        """What is wrong where a step leaves behind tensors of its own; None the first time."""
-        if not program.effects.kept:
+        """What is wrong where a step leaves behind tensors of its own; None the first time.
+
+        State that an optimizer has begun is none of that: the next step finds it.
+        """
+        optimizers = self._reached[structure].optimizers
+        states = {id(tensor._cell) for o in optimizers for tensor in state_of(o)}
+        if all([id(reference()) in states for reference, _ in program.effects.kept]):
             return None
         self._failures[structure] = self._failures.get(structure, 0) + 1
         if self._failures[structure] < 2:

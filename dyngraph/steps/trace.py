@@ -109,6 +109,7 @@ class StepTrace(Watch):
         self.generators: dict[int, _Generator] = {}
         self.generators_before: list[tuple[Any, int, int]] = []
         self.numbers: dict[tuple[int, Any], Any] = {}
+        self.flags: dict[int, tuple[weakref.ref[Tensor], bool]] = {}
         self.histories: list[tuple[weakref.ref[Tensor], Any]] = []
         self.problem: str | None = None
         self.effects: Effects | None = None
@@ -166,6 +167,10 @@ class StepTrace(Watch):
             tensor = reference()
             if tensor is not None:
                 tensor._edge = edge
+        for reference, requires_grad in self.flags.values():
+            leaf = reference()
+            if leaf is not None:
+                leaf.requires_grad_(requires_grad)
         for cell, array, version in zip(self.inputs, arrays, versions, strict=True):
             _fill(cell, array)
             cell.version = version
@@ -198,6 +203,10 @@ class StepTrace(Watch):
     def note_grad(self, tensor: Any) -> None:
         super().note_grad(tensor)
         Pure.note_grad(self, tensor)
+
+    def note_flag(self, tensor: Any) -> None:
+        super().note_flag(tensor)
+        self.flags.setdefault(id(tensor), (weakref.ref(tensor), tensor.requires_grad))
 
     def note_memory(self, tensor: Any) -> None:
         super().note_memory(tensor)
@@ -271,6 +280,11 @@ class StepTrace(Watch):
             if (cell := entry.cell()) is not None and (place := self._place(entry)) is not None
         ]
         grads = self._new_grads(outputs)
+        flags = [
+            (number, leaf.requires_grad)
+            for number, leaf in enumerate(self.leaves)
+            if id(leaf) in self.flags and leaf.requires_grad != self.flags[id(leaf)][1]
+        ]
         del leaves, seen
         leaf = cell = None  # nothing here may keep what the step has made
         kept = [(weakref.ref(cell), _add(outputs, cell.array)) for cell in self._survivors()]
@@ -284,6 +298,7 @@ class StepTrace(Watch):
             tuple(results),
             tuple(written),
             tuple(grads),
+            tuple(flags),
             tuple([own.effect() for own in self.generators.values()]),
             tuple(kept),
             is_recorded,

@@ -71,6 +71,9 @@ class Watch(Pure):
         if tensor.is_leaf:
             self.found.leaves.add(tensor)
 
+    def note_flag(self, tensor: Any) -> None:
+        self.note_leaf(tensor)
+
     def note_module(self, module: Any) -> None:
         self.found.modules.add(module)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -113,6 +114,19 @@ class _Keeping(Interceptor):
             entry = [_Kept(t, offload=answer in _OFFLOADED) for t in tensors]
         self.kept[op.__name__].append(entry)
         return results
+
+
+def kept_results(context: object) -> list[tuple[str, jax.Array]]:
+    """What a policy keeps for the second run, whose context is given: names of operators, and
+    arrays."""
+    if not isinstance(context, _Replaying):
+        return []
+    return [
+        (name, kept.array)
+        for name, entries in context.kept.items()
+        for kept in itertools.chain.from_iterable(entry or () for entry in entries)
+        if kept.array is not None
+    ]
 
 
 class _Kept:

@@ -14,6 +14,8 @@ from dyngraph.tensor import Tensor
 from dyngraph.tracing import Tracer
 from dyngraph.viz.charts import BLUE, GREY, Bar, bars
 from dyngraph.viz.contents import RECOMPUTED, contents
+from dyngraph.viz.frame import framed
+from dyngraph.viz.keepers import Keeper, kept_arrays
 from dyngraph.viz.lettering import described, in_bytes
 from dyngraph.viz.names import Given, names_of
 from dyngraph.viz.outline import visits
@@ -22,6 +24,8 @@ from dyngraph.viz.table import Table
 
 MOST_LISTED = 2
 """How many keepers and holders of a buffer a table names."""
+MOST_TOLD = 20
+"""How many keepers the text of a bar names."""
 MOST_BARS = 30
 """How many buffers a chart shows, the largest."""
 
@@ -29,13 +33,13 @@ MOST_BARS = 30
 class Buffer(NamedTuple):
     """An array that a graph keeps: what it is, which nodes keep it as what, who else holds it.
 
-    `keepers` are such as `#2 MulBackward0.self`, where 2 is the node's place in a backward;
-    `holders` are names of leaves and of the caller's variables.
+    `keepers` are nodes, or checkpoints, which keep what they start from; `holders` are names of
+    leaves and of the caller's variables.
     """
 
     value: str
     nbytes: int
-    keepers: tuple[str, ...]
+    keepers: tuple[Keeper, ...]
     holders: tuple[str, ...]
     device: str
 
@@ -65,7 +69,13 @@ class SavedReport:
     def table(self) -> Table:
         """A row for each buffer."""
         rows = [
-            (b.value, in_bytes(b.nbytes), _listed(b.keepers), _listed(b.holders), b.device)
+            (
+                b.value,
+                in_bytes(b.nbytes),
+                _listed([*map(str, b.keepers)]),
+                _listed(b.holders),
+                b.device,
+            )
             for b in self.buffers
         ]
         return Table(("buffer", "size", "kept by", "also held by", "device"), rows, self._note())
@@ -78,10 +88,10 @@ class SavedReport:
         return f"{note}; {self.recomputed} values are recomputed" if self.recomputed else note
 
     def by_operator(self) -> dict[str, int]:
-        """The bytes by the kind of the first node that keeps them, most first."""
+        """The bytes by the kind of the first that keeps them, most first."""
         counts: Counter[str] = Counter()
         for buffer in self.buffers:
-            counts[_kind_of(buffer.keepers[0])] += buffer.nbytes
+            counts[buffer.keepers[0].kind] += buffer.nbytes
         return dict(counts.most_common())
 
     def compared_with(self, other: SavedReport) -> Table:
@@ -95,7 +105,8 @@ class SavedReport:
         kept by       before  after  difference
         SinBackward0  8 B     0 B    -8 B
         MulBackward0  8 B     0 B    -8 B
-        in all        16 B    0 B    -16 B
+        checkpoint    0 B     8 B    8 B
+        in all        16 B    8 B    -8 B
         """
         mine, others = self.by_operator(), other.by_operator()
         rows = [
@@ -111,12 +122,14 @@ class SavedReport:
         shown = self.buffers[:MOST_BARS]
         rows = [
             Bar(
-                b.keepers[0] + (f" and {len(b.keepers) - 1} more" if b.keepers[1:] else ""),
+                f"{b.keepers[0]}" + (f" and {len(b.keepers) - 1} more" if b.keepers[1:] else ""),
                 0.0,
                 b.nbytes,
                 " · ".join([in_bytes(b.nbytes), ", ".join(b.holders)][: 1 + bool(b.holders)]),
                 GREY if b.holders else BLUE,
-                "\n".join([b.value, *b.keepers, *[f"held by {name}" for name in b.holders]]),
+                "\n".join(
+                    [b.value, *_first(b.keepers), *[f"held by {name}" for name in b.holders]]
+                ),
             )
             for b in shown
         ]
@@ -130,7 +143,7 @@ class SavedReport:
         return str(self.table())
 
     def _repr_html_(self) -> str:
-        return self.svg() + self.table().html()
+        return framed(self.svg()) + self.table().html()
 
 
 def saved(of: Tensor | Node | GradientEdge | list[Any], names: Given = None) -> SavedReport:
@@ -138,7 +151,9 @@ def saved(of: Tensor | Node | GradientEdge | list[Any], names: Given = None) -> 
 
     Tensors are called as the caller's variables are, or as `names` says: a dict, pairs, or a
     module. What saved-tensor hooks keep is counted where it is an array, wherever it lies; no hook
-    is called. Raises ValueError for a tensor without a graph.
+    is called. A checkpoint keeps its function's arguments.
+
+    Raises ValueError for a tensor without a graph.
 
     >>> x = dg.tensor([2.0, 3.0], requires_grad=True)
     >>> loss = x.exp().sum() + (x * x).sum()
@@ -150,20 +165,13 @@ def saved(of: Tensor | Node | GradientEdge | list[Any], names: Given = None) -> 
     """
     known = names_of(names)
     order = visits([edge for edge, _ in roots_of(of, known)])
-    keepers: dict[int, tuple[Any, list[str]]] = {}
-    recomputed, keeping = 0, 0
-    for place, node in enumerate(order):
+    for node in order:
         leaf = node.variable if isinstance(node, AccumulateGrad) else None
         if isinstance(leaf, Tensor) and not known.of_array(leaf._cell.array):
             known.add("a leaf", leaf)
-        kept = contents(node)
-        keeping += any([value.arrays for value in kept])
-        for value in kept:
-            recomputed += value.state == RECOMPUTED
-            for array in value.arrays:
-                entry = keepers.setdefault(id(array), (array, []))
-                title = node.name().rpartition("::")[2]
-                entry[1].append(f"#{place} {title}.{value.field}")
+    keepers: dict[int, tuple[Any, list[Keeper]]] = {}
+    for keeper, array in kept_arrays(order):
+        keepers.setdefault(id(array), (array, []))[1].append(keeper)
     buffers = [
         Buffer(
             described(array.shape, array.dtype),
@@ -175,7 +183,16 @@ def saved(of: Tensor | Node | GradientEdge | list[Any], names: Given = None) -> 
         for array, mine in keepers.values()
     ]
     buffers.sort(key=lambda buffer: -buffer.nbytes)
-    return SavedReport(buffers, recomputed, keeping)
+    recomputed = sum([kept.state == RECOMPUTED for node in order for kept in contents(node)])
+    nodes = {place for _, mine in keepers.values() for keeper in mine for place in keeper.places}
+    return SavedReport(buffers, recomputed, len(nodes))
+
+
+def _first(keepers: Sequence[Keeper]) -> list[str]:
+    """The first keepers of a buffer, for what shows when the mouse is over its bar."""
+    left = len(keepers) - MOST_TOLD
+    more = [f"and {left} more"] if left > 0 else []
+    return [*map(str, keepers[:MOST_TOLD]), *more]
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -194,8 +211,3 @@ def device_of(array: Any) -> str:
     first = found[0]
     name = first.platform if first.platform == "cpu" and first.id == 0 else f"{first}"
     return name if len(found) == 1 else f"{name} and {len(found) - 1} more"
-
-
-def _kind_of(keeper: str) -> str:
-    """The node's kind in a keeper such as `#2 MulBackward0.self`."""
-    return keeper.partition(" ")[2].partition(".")[0]

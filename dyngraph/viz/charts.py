@@ -13,6 +13,8 @@ WIDTH = 420.0
 """The width of the part with the bars, or of a curve."""
 ROW = 19.0
 SIZE = 11.0
+MOST_POINTS = 600
+"""A curve of more is drawn by the highest of several points that follow each other."""
 
 
 class Bar(NamedTuple):
@@ -79,6 +81,7 @@ def steps(
 ) -> str:
     """A value over time, as a filled curve of steps."""
     drawing = Drawing()
+    points = _fewer(points)
     drawing.text(0, 13, title, 13, anchor="start", bold=True)
     top = _draw_keys(drawing, keys, 24.0) + 6
     height = 160.0
@@ -108,3 +111,12 @@ def steps(
         drawing.text(x, bottom + 16, in_time(last * part / 4), SIZE, fill=FAINT, anchor=anchor)
     width = max(left + wide, width_of(title, 13, bold=True), _keys_width(keys))
     return drawing.svg(width, bottom + 20, title)
+
+
+def _fewer(points: Sequence[Point]) -> Sequence[Point]:
+    """So many points as can be seen: of several the highest, from when the first was."""
+    size = -(-len(points) // MOST_POINTS)
+    if size <= 1:
+        return points
+    groups = [points[i : i + size] for i in range(0, len(points), size)]
+    return [max(g, key=lambda point: point.value)._replace(time=g[0].time) for g in groups]

@@ -13,7 +13,7 @@ from dyngraph.graph.packing import Packed
 from dyngraph.operator_node import OperatorNode
 from dyngraph.storage import Place, Storage
 from dyngraph.tensor import Tensor
-from dyngraph.utils.recomputation import Slot
+from dyngraph.utils.recomputation import Region, Slot
 from dyngraph.viz.lettering import described, in_bytes
 
 MODIFIED, RECOMPUTED, PACKED = "modified", "recomputed", "packed"
@@ -23,7 +23,8 @@ class Kept(NamedTuple):
     """One saved value: its field, its arrays, and what is special about it.
 
     `owner` is the Storage that it was saved from, where that is known. `state` is "" or one of
-    MODIFIED (backward will refuse it), RECOMPUTED (by a checkpoint) and PACKED (by a hook).
+    MODIFIED (backward will refuse it), RECOMPUTED (by a checkpoint, see `region`) and PACKED (by a
+    hook).
     """
 
     field: str
@@ -33,11 +34,17 @@ class Kept(NamedTuple):
     versions: tuple[int | None, int | None]
     source: int | None
     """Which of an operator's fields it is; None for a Function's."""
+    region: Region | None = None
 
     @property
     def nbytes(self) -> int:
         """The bytes of its arrays."""
         return sum([array.nbytes for array in self.arrays])
+
+    @property
+    def line(self) -> str:
+        """What stands of it in a node's box."""
+        return f"{self}" if self.field.startswith("saved") else f"saved {self}"
 
     def __str__(self) -> str:
         if self.state == RECOMPUTED:
@@ -90,9 +97,10 @@ def _kept(
     field: str, value: Any, owner: Storage | None, version: int | None, source: int | None
 ) -> Kept | None:
     if type(value) is Packed:
-        is_slot = isinstance(value.value, Slot)
-        arrays = () if is_slot else tuple(arrays_in(value.value))
-        return Kept(field, arrays, None, RECOMPUTED if is_slot else PACKED, (None, None), source)
+        slot = value.value
+        if isinstance(slot, Slot):
+            return Kept(field, (), None, RECOMPUTED, (None, None), source, slot.region)
+        return Kept(field, tuple(arrays_in(slot)), None, PACKED, (None, None), source)
     if not isinstance(value, jax.Array | np.ndarray):
         return None  # a number
     now = None if owner is None else owner.version

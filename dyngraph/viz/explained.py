@@ -12,13 +12,15 @@ from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.node import Edge, Node
 from dyngraph.ops.filled import ones_like
 from dyngraph.tensor import LEAF, Tensor
+from dyngraph.user_code import shown_place
 from dyngraph.views import memory_of
 from dyngraph.viz.contents import contents, is_freed
-from dyngraph.viz.lettering import described
+from dyngraph.viz.lettering import described, escape
 from dyngraph.viz.names import Given, Names, names_of
 from dyngraph.viz.outline import visits
 from dyngraph.viz.provenance import provenance
-from dyngraph.viz.replay import arrays_of
+from dyngraph.viz.recorder import Recorder
+from dyngraph.viz.replay import step_of
 from dyngraph.viz.watching import watched
 
 MOST_NAMES = 8
@@ -40,6 +42,10 @@ class Explanation:
 
     def __repr__(self) -> str:
         return "\n".join([self.fact, *[f"- {detail}" for detail in self.details]])
+
+    def _repr_html_(self) -> str:
+        details = "".join([f"<li>{escape(detail)}</li>" for detail in self.details])
+        return f"<div>{escape(self.fact)}<ul>{details}</ul></div>"
 
 
 def explain_grad(
@@ -175,7 +181,7 @@ def _without_path(
     version = x._cell.version
     if version:
         file, line = getattr(x._cell, "written_at", ("", 0))
-        at = f", last at {file}:{line}" if file else ""
+        at = f", last at {shown_place(file, line)}" if file else ""
         details.append(f"{name} was written to in place {version} times{at}")
     leaves = [n.variable for n in order if isinstance(n, AccumulateGrad) and n.variable is not None]
     shown = [
@@ -240,37 +246,19 @@ def _with_path(
     return Explanation(fact, details, reached=True)
 
 
-class _ZeroFinder:
-    """Watches a backward for nodes that make a gradient zero."""
-
-    def __init__(self, order: Sequence[Node]) -> None:
-        self.order = {node: place for place, node in enumerate(order)}
-        self.found: list[str] = []
-
-    def before(self, node: Node, grads: list[Any]) -> None:
-        self.norm = _norm(grads)
-
-    def after(self, node: Node, grads: list[Any], results: Sequence[Any]) -> None:
-        if self.norm and results and not _norm(results):
-            self.found.append(
-                f"{node.name()} (#{self.order[node]}) makes it 0: it was given a gradient of norm "
-                f"{self.norm:.4g}"
-            )
-
-    def compiled(self, what: str, detail: str) -> None:
-        pass
-
-
-def _norm(values: Sequence[Any]) -> float:
-    total = sum([jnp.sum(jnp.abs(array) ** 2) for array in arrays_of(values)])
-    return float(total) ** 0.5
-
-
 def _zeros(order: Sequence[Node], loss: Tensor, x: Tensor) -> list[str]:
     """What makes the gradient of `x` zero, if it is."""
-    finder = _ZeroFinder(order)
-    with watched(finder, compiled=False):
+    recorder = Recorder({node: place for place, node in enumerate(order)})
+    with watched(recorder):
         (found,) = grad(loss, x, ones_like(loss), retain_graph=True, allow_unused=True)
     if found is None:
         return ["a node on the way, or a hook, gives None in its place"]
-    return finder.found[:MOST_NAMES] if not bool((found != 0).any()) else []
+    if bool((found != 0).any()):
+        return []
+    steps = [step_of(row) for row in recorder.rows]
+    return [
+        f"{step.name} (#{step.order}) makes it 0: it was given a gradient of norm "
+        f"{step.arrived:.4g}"
+        for step in steps
+        if step.order is not None and step.arrived and step.passed == 0
+    ][:MOST_NAMES]

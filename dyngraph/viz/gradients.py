@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from dyngraph.tensor import Tensor
+from dyngraph.viz.figures import Figures, measured
 from dyngraph.viz.lettering import described
 from dyngraph.viz.names import names_of, pairs_of
 from dyngraph.viz.table import Table
@@ -32,19 +33,8 @@ class GradRow(NamedTuple):
 
 @jax.jit
 def _measure(arrays: Sequence[jax.Array]) -> jax.Array:
-    """For each array: norm, largest absolute value, number of zeros, of NaNs, of infinities."""
-
-    def one(array: jax.Array) -> jax.Array:
-        size = jnp.abs(array)
-        size = size.astype(jnp.promote_types(size.dtype, jnp.float32))
-        largest = size.max(initial=0.0)
-        # scaled, so that the square of a large element does not overflow
-        scale = jnp.where(jnp.isfinite(largest) & (largest > 0), largest, 1.0)
-        norm = jnp.sqrt(((size / scale) ** 2).sum()) * scale
-        counts = [(size == 0).sum(), jnp.isnan(size).sum(), jnp.isinf(size).sum()]
-        return jnp.stack([norm, largest, *[count.astype(size.dtype) for count in counts]])
-
-    return jnp.stack([one(array) for array in arrays])
+    """The figures of each array."""
+    return jnp.stack([measured(array) for array in arrays])
 
 
 class GradReport(Table):
@@ -91,20 +81,20 @@ def grad_report(params: Any) -> GradReport:
     places: dict[Any, list[int]] = {}
     for i, grad in grads.items():
         places.setdefault(frozenset(grad._cell.array.devices()), []).append(i)
-    measured: dict[int, Any] = {}
+    found: dict[int, Any] = {}
     for numbers in places.values():
         table = _measure([grads[i]._cell.array for i in numbers])
-        measured.update(zip(numbers, jax.device_get(table), strict=True))
+        found.update(zip(numbers, jax.device_get(table), strict=True))
     rows = []
     for i, (name, tensor) in enumerate(tensors):
-        if i not in measured:
+        if i not in found:
             rows.append(GradRow(name, "none", None, None, None, None, None, str(tensor.device)))
             continue
-        norm, largest, zeros, nan, inf = map(float, measured[i])
+        figures = Figures(*map(float, found[i]))
         value = described(grads[i].shape, grads[i].dtype)
-        share = zeros / max(grads[i].numel(), 1)
-        device = str(grads[i].device)
-        rows.append(GradRow(name, value, norm, largest, share, int(nan), int(inf), device))
+        share = figures.zeros / max(grads[i].numel(), 1)
+        counts, device = (int(figures.nan), int(figures.inf)), str(grads[i].device)
+        rows.append(GradRow(name, value, figures.norm, figures.largest, share, *counts, device))
     return GradReport(rows)
 
 

@@ -25,9 +25,10 @@ from dyngraph.observed import Interceptor
 from dyngraph.tensor import Tensor
 from dyngraph.tracing import Tracer
 from dyngraph.viz.charts import BLUE, GREEN, Point, steps
+from dyngraph.viz.frame import forms_of
 from dyngraph.viz.lettering import in_bytes, in_seconds
 from dyngraph.viz.table import Table
-from dyngraph.viz.watching import watched
+from dyngraph.viz.watching import part_name, watched
 
 FORWARD, BACKWARD = "forward", "backward"
 
@@ -108,7 +109,7 @@ class memory(Interceptor):  # noqa: N801 - it is used as a function is
         self._living = _Living()
         self.start = self._living.total
         self._began = time.perf_counter()
-        self._watched = watched(self)
+        self._watched = watched(self, self)
         self._watched.__enter__()
         return super().__enter__()
 
@@ -143,10 +144,15 @@ class memory(Interceptor):  # noqa: N801 - it is used as a function is
             self._add([node.variable._meta.grad] if node.variable._meta else [])
         self._note(BACKWARD, node.name().rpartition("::")[2])
 
-    def compiled(self, what: str, detail: str) -> None:
-        if what == "segment":
-            self._living.ask()
-            self._note(BACKWARD, f"a compiled part of {detail}")
+    def settling(self, what: str, node: Node | None) -> None:
+        pass
+
+    def ran(self, calls: int, made: Sequence[Any], *, compiled: bool) -> None:
+        self._living.ask()
+        self._note(BACKWARD, part_name(calls, compiled=compiled))
+
+    def settled(self, calls: Sequence[Any], given: Sequence[Any]) -> None:
+        pass
 
     def _add(self, values: Sequence[Any]) -> None:
         for value in values:
@@ -198,4 +204,4 @@ class memory(Interceptor):  # noqa: N801 - it is used as a function is
         return str(self.table())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg(), "text/plain": str(self.table())}
+        return forms_of(self.svg(), str(self.table()))

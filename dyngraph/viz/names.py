@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dyngraph.graph.anomaly import user_frame
 from dyngraph.tensor import LEAF, Tensor
+from dyngraph.user_code import user_frame
 
 Given = Any
 """A dict from names to tensors, pairs of both, a module with `named_parameters()`, or None."""

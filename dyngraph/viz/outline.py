@@ -214,7 +214,7 @@ def _box(node: Node, *, saved: bool) -> Box:
     box.outputs = len(node.outputs)
     if saved:
         for value in kept:
-            box.lines.append(f"saved {value}")
+            box.lines.append(value.line)
             if value.state == MODIFIED:
                 box.warnings.add(box.lines[-1])
     elif any([value.state == MODIFIED for value in kept]):

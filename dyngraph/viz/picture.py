@@ -9,9 +9,10 @@ from typing import Any
 from dyngraph.graph.node import Edge, GradientEdge, Node
 from dyngraph.tensor import Tensor
 from dyngraph.viz import markup
-from dyngraph.viz.contents import contents
 from dyngraph.viz.diagram import diagram
 from dyngraph.viz.folding import body, fold
+from dyngraph.viz.frame import forms_of
+from dyngraph.viz.keepers import kept_arrays
 from dyngraph.viz.names import Given, Names, names_of
 from dyngraph.viz.outline import Outline, outline, visits
 
@@ -90,7 +91,7 @@ class GraphPicture:
         Path(path).write_text(forms[ending](), encoding="utf-8")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg(), "text/plain": self.text()}
+        return forms_of(self.svg(), self.text())
 
     def __repr__(self) -> str:
         return self.text()
@@ -163,10 +164,5 @@ def roots_of(of: Any, names: Names) -> list[tuple[Edge, str]]:
 
 def saved_bytes(roots: Sequence[Edge]) -> int:
     """The bytes of all that the graph keeps, each array counted once."""
-    arrays = {
-        id(array): array.nbytes
-        for node in visits(roots)
-        for kept in contents(node)
-        for array in kept.arrays
-    }
+    arrays = {id(array): array.nbytes for _, array in kept_arrays(visits(roots))}
     return sum(arrays.values())

@@ -6,7 +6,6 @@ it, and an in-place operation makes another array of the same tensor.
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
@@ -15,10 +14,10 @@ from typing import Any, NamedTuple, Self
 
 from dyngraph import modes
 from dyngraph.errors import InPlaceError
-from dyngraph.graph.anomaly import user_frame
 from dyngraph.observed import Interceptor
 from dyngraph.storage import Storage
 from dyngraph.tensor import Tensor
+from dyngraph.user_code import caller, shown_place
 from dyngraph.ways_out import heard_by
 
 MOST_CALLS = 1_000_000
@@ -89,12 +88,18 @@ class provenance(Interceptor):  # noqa: N801 - it is used as a function is
         results = run()
         made = results if isinstance(results, tuple | list) else (results,)
         self.calls.append(
-            Call(op.__name__, _place(), inputs, self._values(made), _reason(flags, made))
+            Call(
+                op.__name__,
+                shown_place(*caller(1)),
+                inputs,
+                self._values(made),
+                _reason(flags, made),
+            )
         )
         return results
 
     def _hear(self, array: Any, how: str) -> None:
-        self.ways_out.append(WayOut(self._number(array), how, _place()))
+        self.ways_out.append(WayOut(self._number(array), how, shown_place(*caller(1))))
 
     def _values(self, values: Iterable[Any]) -> tuple[Value, ...]:
         tensors = [t for t in values if isinstance(t, Tensor) and not t._cell.is_empty()]
@@ -198,8 +203,3 @@ def _reason(flags: int, made: Iterable[Any]) -> str:
     if dtypes:
         return f"{', '.join(sorted(d.name for d in dtypes))} values have none"
     return "the operator has no derivative"
-
-
-def _place() -> str:
-    frame = user_frame(sys._getframe(2))
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

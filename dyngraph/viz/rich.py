@@ -31,7 +31,8 @@ def tensor_html(tensor: Tensor) -> str:
     if tensor._cell.version:
         facts.append(("version", str(tensor._cell.version)))
     shown = " · ".join([f"<b>{escape(name)}</b> {escape(value)}" for name, value in facts])
-    return f"<div><pre>{_escaped_lines(repr(tensor))}</pre><small>{shown}</small></div>"
+    values = f'<pre style="font-family:monospace">{_escaped_lines(repr(tensor))}</pre>'
+    return f"<div>{values}<small>{shown}</small></div>"
 
 
 def node_html(node: Node) -> str:
@@ -48,7 +49,7 @@ def node_html(node: Node) -> str:
     parts = [f"<div><b>{escape(node.name())}</b> of {escape(outputs)}</div>"]
     if rows:
         parts.append(Table(("input", "next function", "gradient"), rows).html())
-    notes = [f"saved {kept}" for kept in contents(node)]
+    notes = [kept.line for kept in contents(node)]
     if is_freed(node):
         notes.append("freed: an earlier backward let go of what it saved")
     if node.extra is not None:

@@ -10,6 +10,10 @@ from dyngraph.viz.lettering import escape
 _CELL = "padding:2px 10px;text-align:{};white-space:nowrap"
 
 
+MOST_ROWS = 300
+"""A table of more shows the first and the last; `rows` has all."""
+
+
 class Table:
     """Rows of texts and numbers; numbers stand to the right. `note` is a line below it."""
 
@@ -21,7 +25,7 @@ class Table:
         self.note = note
 
     def __str__(self) -> str:
-        cells = [self.headings, *[[_shown(cell) for cell in row] for row in self.rows]]
+        cells = [self.headings, *[[_shown(cell) for cell in row] for row in self._few_rows()]]
         widths = [max([len(row[i]) for row in cells]) for i in range(len(self.headings))]
         right = [self._is_right(i) for i in range(len(self.headings))]
         lines = [
@@ -46,11 +50,21 @@ class Table:
         body = "".join(
             [
                 "<tr>" + "".join([_cell("td", c, r) for c, r in zip(row, right)]) + "</tr>"
-                for row in self.rows
+                for row in self._few_rows()
             ]
         )
         note = f"<div>{escape(self.note)}</div>" if self.note else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f'<div style="overflow-x:auto">{table}</div>{note}'
+
+    def _few_rows(self) -> list[tuple[Any, ...]]:
+        """The rows that are shown."""
+        left = len(self.rows) - MOST_ROWS
+        if left <= 0:
+            return self.rows
+        half = MOST_ROWS // 2
+        gap = (f"… {left} more …", *[None] * (len(self.headings) - 1))
+        return [*self.rows[:half], gap, *self.rows[half + left :]]
 
     def _is_right(self, column: int) -> bool:
         cells = [row[column] for row in self.rows]

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
 from dyngraph.compiled import report
+from dyngraph.compiled.recording import RecordedValues
 from dyngraph.compiled.toggle import is_enabled
-from dyngraph.graph import engine
+from dyngraph.graph import anomaly, engine
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge, Node
+from dyngraph.values import ARRAYS
 
 
 class Watcher(Protocol):
@@ -23,23 +25,24 @@ class Watcher(Protocol):
         """A node has run, its hooks as well."""
         ...
 
-    def compiled(self, what: str, detail: str) -> None:
-        """In a compiled backward: a "segment" has run, or some will, because of what follows them:
-        "settle"."""
-        ...
-
 
 class watched:  # noqa: N801 - it is used as a function is
-    """Inside, the backwards of this thread tell `watcher` what they do, else they run as before:
-    compiled, where that is on, unless `compiled` is False."""
+    """Inside, the backwards of this thread tell `watcher` what they do, else they run as before.
 
-    def __init__(self, watcher: Watcher, *, compiled: bool = True) -> None:
+    Where they are compiled, `parts` is told of what runs together, and `noted` of each node, whose
+    gradients are Symbols. Without `parts` nothing is compiled.
+    """
+
+    def __init__(
+        self, watcher: Watcher, parts: report.Watcher | None = None, noted: Watcher | None = None
+    ) -> None:
         self.watcher = watcher
-        self.may_compile = compiled
+        self.parts = parts
+        self.noted = noted
 
     def __enter__(self) -> Self:
         self.before = engine.get_runner()
-        self.compiled = self.may_compile and is_enabled()
+        self.is_compiled = self.parts is not None and is_enabled()
         engine.set_runner(self._run)
         return self
 
@@ -47,12 +50,21 @@ class watched:  # noqa: N801 - it is used as a function is
         engine.set_runner(self.before)
 
     def _run(self, task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
-        if not self.compiled:
+        if self.parts is None or not self.is_compiled:
             run_watched(task, edges, gradients, self.watcher)
             return
         runner = self.before or engine.default_runner
-        with report.watched_by(self.watcher.compiled):
+        with report.watched_by(self.parts, self._walk, every_node=self.noted is not None):
             runner(task, edges, gradients)
+
+    def _walk(self, task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
+        values = task.values
+        if type(values) is not RecordedValues:
+            run_watched(task, edges, gradients, self.watcher)
+        elif self.noted is None or values.how is not ARRAYS:  # with create_graph, inside a hook
+            GraphTask.run(task, edges, gradients)
+        else:
+            run_watched(task, edges, gradients, self.noted)
 
 
 def run_watched(
@@ -63,20 +75,30 @@ def run_watched(
     if task.asked or task.targets:
         task.restrict()
     task.distribute(edges, gradients)
+    values = task.values
     while task.ready:
         node = task.ready.pop()
-        grads = task.buffers.pop(node).collect(task.values)
+        grads = task.buffers.pop(node).collect(values)
         try:
             if node in task.captures:
                 grads = task.capture(node, grads)
             if task.needed is not None and node not in task.needed:
                 continue
             watcher.before(node, grads)
-            results = task.run_with_hooks(node, grads)
+            if anomaly.is_enabled():
+                results = anomaly.run_watched(node, grads, values, task.run_with_hooks)
+            else:
+                results = task.run_with_hooks(node, grads)
             watcher.after(node, grads, results)
         except Exception as error:
-            error.add_note(f"This happened in backward, at {node.name()}.")
+            values.blame(node, error)
             raise
         if not task.keep_graph:
-            task.values.release(node)
+            values.release(node)
         task.distribute(node.edges, results)
+
+
+def part_name(calls: int, *, compiled: bool) -> str:
+    """What a part of a compiled backward is called."""
+    size = "1 call" if calls == 1 else f"{calls} calls"
+    return f"a compiled part of {size}" if compiled else f"{size}, kernel by kernel"

@@ -47,7 +47,7 @@ def test_every_way_is_timed(found: Comparison) -> None:
 
 
 def dg_modes() -> list[str]:
-    return ["eager", "compiled", "no_grad", "traced", "jax.grad", "jax.jit"]
+    return ["eager", "compiled", "no_grad", "step", "traced", "jax.grad", "jax.jit"]
 
 
 def test_agreement_is_with_the_first_way(found: Comparison) -> None:
@@ -72,14 +72,32 @@ def test_saved_bytes_are_those_of_each_buffer_once(found: Comparison) -> None:
 
 
 def test_jitted_ways_tell_equations_instructions_and_memory(found: Comparison) -> None:
-    for mode in ("traced", "jax.jit"):
+    for mode in ("step", "traced", "jax.jit"):
         sizes = found[mode].sizes
         assert sizes.equations is not None
         assert sizes.equations > 5
         assert sizes.instructions is not None
         assert sizes.instructions > 5
         assert sizes.argument_bytes == W.nbytes + X.nbytes
-        assert set(found[mode].parts) == {"trace", "compile"}
+    assert set(found["traced"].parts) == set(found["jax.jit"].parts) == {"trace", "compile"}
+    assert set(found["step"].parts) == {"as written", "trace and compile"}
+
+
+def test_a_step_that_gives_its_tensors_away_is_not_compiled_and_says_so() -> None:
+    kept: list[Any] = []
+
+    def keeping(w: Any) -> Any:
+        kept.append(w * 2)
+        return w.sin().sum()
+
+    found = dg.compare(keeping, W, modes=["eager", "step"], rounds=1)
+    assert found["step"].error is not None
+    assert "runs as written: " in found["step"].error
+
+
+def test_a_compiled_call_draws_what_a_call_as_written_draws() -> None:
+    found = dg.compare(lambda w: (w * dg.rand(3, 2)).sum(), W, modes=["eager", "step"], rounds=1)
+    np.testing.assert_array_equal(found["step"].gradients, found["eager"].gradients)
 
 
 def test_listings_are_the_backward_alone_and_both(found: Comparison) -> None:

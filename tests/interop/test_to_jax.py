@@ -277,9 +277,7 @@ def test_tensor_from_outside_keeps_its_value_and_version() -> None:
         base.add_(x)
         return x + row
 
-    with pytest.raises(
-        RuntimeError, match=r"test_to_jax.py, line .* changed the value of a Tensor"
-    ):
+    with pytest.raises(RuntimeError, match=r"test_to_jax.py:\d+ changed the value of a Tensor"):
         jax.jit(dg.to_jax(count))(X)
     assert (base.tolist(), row.tolist(), base._version) == ([0.0, 0.0], [0.0], 0)
 

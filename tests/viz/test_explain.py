@@ -60,6 +60,22 @@ def test_the_node_that_makes_a_gradient_zero() -> None:
     assert "ReluBackward0 (#1) makes it 0" in said(explanation)
 
 
+def test_a_backward_that_a_hook_runs_is_not_taken_for_the_graphs() -> None:
+    def run_another(grad: dg.Tensor) -> None:
+        with dg.enable_grad():
+            (dg.ones(2, requires_grad=True) * 0).sum().backward()
+
+    x = dg.tensor([-1.0, -2.0], requires_grad=True)
+    y = x * 2
+    y.register_hook(run_another)
+    loss = y.relu().sum()
+    loss.backward(retain_graph=True)
+    found = dg.explain_grad(loss, x).details
+    assert [detail for detail in found if "makes it 0" in detail] == [
+        "ReluBackward0 (#1) makes it 0: it was given a gradient of norm 1.414"
+    ]
+
+
 def test_zeros_of_a_freed_graph() -> None:
     x = leaf(-1.0, -2.0)
     loss = (x.exp() - 5).relu().sum()

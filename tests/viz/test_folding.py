@@ -2,9 +2,12 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
 import dyngraph as dg
+from dyngraph.graph.node import Node
+from dyngraph.graph.passing import PassNode
 
 
 def chain(length: int) -> dg.Tensor:
@@ -89,6 +92,27 @@ def test_a_graph_of_many_nodes_without_order_is_a_picture() -> None:
     picture = dg.viz.graph(ys)
     assert len(picture.shown.boxes) <= 300
     assert picture.svg()
+
+
+@pytest.fixture(scope="module")
+def large() -> Node:
+    """The first of 100,000 nodes, which pass a gradient on."""
+    node, _ = dg.tensor([1.0], requires_grad=True).gradient_edge()
+    assert node is not None
+    for _ in range(99_999):
+        node = PassNode((node, 0), (((1,), np.dtype("float32")),))
+    return node
+
+
+def test_a_graph_of_a_hundred_thousand_nodes_is_a_small_picture(large: Node) -> None:
+    picture = dg.viz.graph(large)
+    assert picture.shown.nodes == 100_000
+    assert len(picture.shown.boxes) < 20
+    assert len(picture.svg()) + len(picture.mermaid()) + len(picture.text()) < 20_000
+
+
+def test_the_bytes_of_a_hundred_thousand_nodes_are_told(large: Node) -> None:
+    assert dg.viz.saved(large).total == 0
 
 
 # --- scopes ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "pictures.md"
 def test_programs_of_the_page_print_what_it_shows() -> None:
     page = PAGE.read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", page, re.DOTALL)
-    assert len(programs) == 8
+    assert len(programs) == 9
     assert sum(shown != "" for _, shown in programs) == 3
     scope: dict[str, object] = {"__name__": "page"}
     for program, shown in programs:

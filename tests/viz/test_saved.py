@@ -2,17 +2,22 @@
 
 import gc
 import xml.etree.ElementTree as ET
+from functools import partial
 
 import jax
 import numpy as np
 import pytest
 
 import dyngraph as dg
-from dyngraph.utils.checkpoint import checkpoint
+from dyngraph.utils.checkpoint import (
+    checkpoint as any_checkpoint,
+    create_selective_checkpoint_contexts,
+)
 from tests.conftest import set_config
 from tests.viz.pictures import SVG, Parsed
 
 N = 100
+checkpoint = partial(any_checkpoint, use_reentrant=False)
 
 
 def leaf() -> dg.Tensor:
@@ -27,7 +32,7 @@ def test_a_buffer_that_several_nodes_keep_is_counted_once() -> None:
     report = dg.viz.saved(x.sin() + x.cos())
     (buffer,) = report.buffers
     assert report.total == buffer.nbytes == 4 * N
-    assert buffer.keepers == ("#1 CosBackward0.self", "#2 SinBackward0.self")
+    assert [*map(str, buffer.keepers)] == ["#1 CosBackward0.self", "#2 SinBackward0.self"]
 
 
 def test_names_tell_who_else_holds_a_buffer() -> None:
@@ -54,13 +59,49 @@ def test_a_checkpoint_keeps_less_and_says_so() -> None:
     x = leaf()
 
     def block(x: dg.Tensor) -> dg.Tensor:
-        return x.exp().sin().exp()
+        return x.sin().exp().sin()
 
     before = dg.viz.saved(block(x))
-    after = dg.viz.saved(checkpoint(block, x, use_reentrant=False))
-    assert (before.total, after.total) == (2 * 4 * N, 0)
+    after = dg.viz.saved(checkpoint(block, x))
+    assert (before.total, after.total) == (2 * 4 * N, 4 * N)
     assert after.recomputed == 3
-    assert before.compared_with(after).rows[-1] == ("in all", "800 B", "0 B", "-800 B")
+    assert before.compared_with(after).rows[-1] == ("in all", "800 B", "400 B", "-400 B")
+
+
+def test_a_checkpoint_keeps_its_arguments() -> None:
+    x, y = leaf(), dg.ones(N)
+    z = checkpoint(lambda x, y, *, scale: (x * y).sin() * scale, x, y, scale=dg.ones(N) * 2)
+    kept = {str(b.keepers[0]): b.holders for b in dg.viz.saved(z).buffers}
+    assert kept == {
+        "#0-#2 checkpoint.args[0]": ("x",),
+        "#0-#2 checkpoint.args[1]": ("y",),
+        "#0-#2 checkpoint.scale": (),
+    }
+
+
+def test_a_checkpoint_inside_another_keeps_nothing_by_itself() -> None:
+    x = leaf()
+
+    def inner(h: dg.Tensor) -> dg.Tensor:
+        return h.sin().cos()
+
+    y = checkpoint(lambda x: checkpoint(inner, x.exp()).sin(), x)
+    buffers = dg.viz.saved(y).buffers
+    assert [[*map(str, b.keepers)] for b in buffers] == [["#0-#3 checkpoint.args[0]"]]
+
+
+def test_results_that_a_policy_keeps_are_counted() -> None:
+    x = leaf()
+    contexts = partial(create_selective_checkpoint_contexts, ["exp"])
+    y = checkpoint(lambda x: x.sin().exp().cos(), x, context_fn=contexts)
+    kept = [str(b.keepers[0]) for b in dg.viz.saved(y).buffers]
+    assert kept == ["#0-#2 checkpoint.args[0]", "#0-#2 checkpoint.exp (policy)"]
+
+
+def test_what_a_checkpoint_keeps_is_in_the_total_of_the_picture() -> None:
+    x = leaf()
+    y = checkpoint(lambda x: x.sin().exp(), x)
+    assert dg.viz.graph(y).saved_bytes == x.nbytes
 
 
 def test_what_is_packed_is_counted_where_it_is_an_array() -> None:

@@ -129,12 +129,131 @@ def test_a_compiled_backward_has_its_parts_as_steps() -> None:
 
     with set_config(compile_after=1), dg.compiled_autograd():
         trace = dg.viz.trace(loss())
-    assert [(step.kind, step.name) for step in trace.steps] == [
+    assert [(step.kind, step.name) for step in trace.steps if step.within is None] == [
         ("Python", "the walk"),
         ("compiled", "a compiled part of 2 calls"),
         ("Python", "a backward in Python of SquareBackward"),
         ("compiled", "a compiled part of 1 call"),
     ]
+    inside = [(step.within, step.name) for step in trace.steps if step.within is not None]
+    assert inside == [
+        (1, "SumBackward0"),
+        (1, "ExpBackward0"),
+        (4, "SquareBackward"),
+        (6, "SinBackward0"),
+        (6, "AccumulateGrad"),
+    ]
+    assert all((step.seconds is None) == (step.within is not None) for step in trace.steps)
+
+
+def hooked() -> dg.Tensor:
+    """A loss whose graph has a hook, a Function, a node that passes gradients on, and a leaf that
+    is used twice."""
+    x, w = leaf(0.0, 4.0), leaf(0.5, 0.25)
+    y = x.sqrt() + w
+    y.register_hook(lambda grad: grad * 2)
+    return (Square.apply(y) * w).exp().sum()
+
+
+def norms(trace: dg.viz.Trace) -> dict[int, tuple[float | None, float | None, str, str]]:
+    """What is told of each node, by its place in the graph."""
+    found = [s for s in trace.steps if s.order is not None and (s.arrived or s.passed)]
+    return {s.order: (s.arrived, s.passed, s.born, s.kind) for s in found if s.order is not None}
+
+
+@pytest.mark.parametrize("after", [1, 100], ids=["compiled", "kernel by kernel"])
+def test_nodes_of_a_compiled_backward_have_the_norms_of_an_ordinary_one(after: int) -> None:
+    plain = norms(dg.viz.trace(hooked()))
+    with set_config(compile_after=after), dg.compiled_autograd():
+        compiled = norms(dg.viz.trace(hooked()))
+    assert [*compiled] == [*plain] == list(range(8))
+    for order, (arrived, passed, born, kind) in plain.items():
+        assert compiled[order] == (pytest.approx(arrived), pytest.approx(passed), born, kind)
+    assert plain[6][2] == "Inf"
+
+
+def test_a_trace_compiles_nothing_that_a_backward_would_not() -> None:
+    with set_config(compile_after=1), dg.compiled_autograd():
+        hooked().backward()
+        before = dg.compiled.stats()
+        dg.viz.trace(hooked())
+        after = dg.compiled.stats()
+    assert (after.compilations, after.misses) == (before.compilations, before.misses)
+    assert after.segments - before.segments == 2
+
+
+def test_a_backward_whose_structure_is_known_is_traced_node_by_node() -> None:
+    with set_config(compile_after=1), dg.compiled_autograd():
+        for _ in range(2):
+            leaf(1.0, 2.0).sin().exp().sum().backward()
+        trace = dg.viz.trace(leaf(1.0, 2.0).sin().exp().sum())
+    assert [step.order for step in trace.steps if step.within is not None] == [0, 1, 2, 3]
+
+
+def test_the_nodes_of_a_long_backward_stand_below_their_pieces() -> None:
+    y = leaf(1.0, 2.0)
+    for _ in range(40):
+        y = y.sin().cos()
+    with dg.compiled_autograd():
+        trace = dg.viz.trace(y.sum())
+    parts = [i for i, step in enumerate(trace.steps) if step.within is None]
+    assert len(parts) > 2
+    assert [s.order for s in trace.steps if s.order is not None] == list(range(82))
+    for i, step in enumerate(trace.steps):
+        assert step.within is None or step.within == max(p for p in parts if p < i)
+
+
+def test_all_nodes_of_a_compiled_part_are_marked_in_its_picture() -> None:
+    with set_config(compile_after=1), dg.compiled_autograd():
+        trace = dg.viz.trace(leaf(1.0, 2.0).sin().sum())
+    states = [box.state for box in trace.step(1).shown.boxes if box.order is not None]
+    assert states == [NOW, NOW, NOW]
+    states = [box.state for box in trace.step(3).shown.boxes if box.order is not None]
+    assert states == [DONE, NOW, ""]
+
+
+def test_a_backward_inside_a_backward_is_in_the_time_of_its_node() -> None:
+    def run_another(grad: dg.Tensor) -> None:
+        with dg.enable_grad():
+            leaf(1.0).exp().backward()
+
+    y = leaf(1.0, 2.0).sin()
+    y.register_hook(run_another)
+    trace = dg.viz.trace(y.sum())
+    assert [(step.name, step.within) for step in trace.steps] == [
+        ("SumBackward0", None),
+        ("ExpBackward0", 3),
+        ("AccumulateGrad", 3),
+        ("SinBackward0", None),
+        ("AccumulateGrad", None),
+    ]
+
+
+def test_a_hook_may_run_a_recorded_backward_inside_a_compiled_one() -> None:
+    def second_order(grad: dg.Tensor) -> None:
+        with dg.enable_grad():
+            z = leaf(3.0)
+            (slope,) = dg.autograd.grad((z**3).sum(), z, create_graph=True)
+            slopes.append(dg.autograd.grad(slope.sum(), z)[0].item())
+
+    slopes: list[float] = []
+    y = leaf(1.0, 2.0).sin()
+    y.register_hook(second_order)
+    with set_config(compile_after=1), dg.compiled_autograd():
+        trace = dg.viz.trace(y.exp().sum())
+    assert slopes == [18.0]
+    assert [s.order for s in trace.steps if s.within is not None and s.order is not None] == [
+        *range(4)
+    ]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected")
+def test_anomaly_mode_stops_a_traced_backward(compiled: bool) -> None:
+    with dg.autograd.detect_anomaly(), dg.compiled_autograd(compiled):
+        y = (leaf(0.0, 1.0).sqrt() * dg.tensor([0.0, 1.0])).sum()
+        with pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan"):
+            dg.viz.trace(y)
 
 
 def test_callbacks_that_hooks_queue_run_at_the_end() -> None:
@@ -146,3 +265,15 @@ def test_callbacks_that_hooks_queue_run_at_the_end() -> None:
     )
     dg.viz.trace(y.sum())
     assert done == [1]
+
+
+def test_a_trace_of_a_tensor_without_history_raises() -> None:
+    with pytest.raises(ValueError, match="has no backward graph: it does not require grad"):
+        dg.viz.trace(dg.ones(2).sum())
+
+
+def test_norms_of_large_and_of_small_gradients_are_told() -> None:
+    x = leaf(1.0, 1.0)
+    for gradient in (3e30, 3e-30):
+        trace = dg.viz.trace(x * 1.0, dg.tensor([gradient, 0.0]))
+        assert trace.steps[0].arrived == pytest.approx(gradient)
