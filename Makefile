@@ -9,6 +9,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 say = @echo "==> $(1)"
 
+# The extras that these bring along.
+WITH_test := demo notebooks
+WITH_dev := bench docs test $(WITH_test)
+
 # Compiled kernels are kept here, so that workers and later runs share them.
 JAX_CACHE := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.cache/jax" \
     JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.04 \
@@ -77,10 +81,11 @@ clean:  ## remove the environment, caches and build products
 	@rm -rf $(VENV) .cache .hypothesis build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# Python compiles by itself what it imports of these, which is less than all.
 $(VENV)/installed-%: pyproject.toml | $(VENV)/made
 	$(call say,installing dyngraph[$*] into $(VENV) (a first time downloads JAX))
-	@$(PIP) install --editable ".[$*]"
-	@touch $@
+	@$(PIP) install --no-compile --editable ".[$*]"
+	@touch $@ $(WITH_$*:%=$(VENV)/installed-%)
 
 # Some systems package Python's venv without pip; then the interpreter's own pip fills it.
 $(VENV)/made:

@@ -289,12 +289,11 @@ def test_second_derivative_is_that_of_the_jax_twin(row: OpInfo, sample: Sample) 
         [g for g, _ in live],
         [*inputs, *given],
         [dg.tensor(d) for _, d in live],
-        materialize_grads=True,
+        allow_unused=True,
     )
     for g, w in zip(got, twin.seconds, strict=True):
-        np.testing.assert_allclose(
-            np.asarray(g), np.asarray(w), rtol=10 * row.rtol, atol=10 * row.atol
-        )
+        found = np.zeros_like(w) if g is None else np.asarray(g)
+        np.testing.assert_allclose(found, np.asarray(w), rtol=10 * row.rtol, atol=10 * row.atol)
 
 
 @cases(WITH_GRADIENT)
@@ -312,7 +311,7 @@ def test_saves_only_tensors_that_backward_reads(row: OpInfo, sample: Sample) -> 
         if not hasattr(node, "plan") or not node.saved:
             continue
         targets = tuple(None if n is None else n.outputs[nr] for n, nr in node.edges)
-        grads = [jnp.asarray(np.zeros(shape, dtype)) for shape, dtype in node.outputs]
+        grads = [jax.device_put(np.zeros(shape, dtype)) for shape, dtype in node.outputs]
         present = [i for i, s in enumerate(node.saved) if s is not None]
         function = node.plan.function(targets, None)
 
