@@ -186,7 +186,7 @@ def _blame(error: Exception, call: Call, place: Any) -> None:
     setattr(error, PUT_OFF, (code.co_filename, line))
     error.add_note(
         f"This happened in {call.kernel.__name__}, called at "
-        f"{shown_place(code.co_filename, line)} in deferred mode: it ran when a value was asked for."
+        f"{shown_place(code.co_filename, line)} in deferred mode: it ran when asked for a value."
     )
 
 
