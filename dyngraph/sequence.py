@@ -89,7 +89,7 @@ class Sequence:
     execute: Callable[[Batch], None]
     """Runs the calls and gives the values to what is alive; set by the layer above."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, many: bool | None = None) -> None:
         self.flat: list[Any] = []
         self.kinds: list[Any] = []
         self.refs: list[ref[Pending]] = []
@@ -98,7 +98,7 @@ class Sequence:
         self.entries: dict[int, Given] = {id(None): _NOTHING}
         self.kept: list[Any] = []
         self.home: Any = None
-        self.many = _are_many()
+        self.many = _are_many() if many is None else many
         self.devices: Any = None
         self.x64: bool = jax.config.jax_enable_x64  # type: ignore[attr-defined]
 
@@ -270,7 +270,7 @@ def _are_many() -> bool:
 
 class _Own(threading.local):
     def __init__(self) -> None:
-        self.sequence = Sequence()
+        self.sequence = Sequence(many=True)  # to ask JAX now would fix its devices
 
 
 _own = _Own()

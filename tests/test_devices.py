@@ -4,6 +4,8 @@ The tests run with four CPU devices: cpu:0, which is the default, to cpu:3.
 """
 
 import copy
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +46,15 @@ def grad_of(x: dg.Tensor) -> dg.Tensor:
 )
 def test_device_has_a_type_and_an_index(device: dg.device, kind: str, index: int | None) -> None:
     assert (device.type, device.index) == (kind, index)
+
+
+def test_importing_the_package_leaves_jax_s_devices_to_be_configured() -> None:
+    code = (
+        "import jax, dyngraph; jax.config.update('jax_num_cpu_devices', 3); "
+        "print(jax.device_count())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["3"]
 
 
 def test_device_can_be_made_from_one_of_jax() -> None:
