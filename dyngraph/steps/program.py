@@ -7,7 +7,7 @@ constants of the trace.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import jax
@@ -66,9 +66,16 @@ class StepProgram:
             return "something that the step read, or a .grad, is gone"
         return self.conditions.why_not(given, found, self.versions) or found
 
-    def run(self, given: Sequence[Tensor], found: Found, arrays: Sequence[Any]) -> Any:
+    def run(
+        self,
+        given: Sequence[Tensor],
+        found: Found,
+        arrays: Sequence[Any],
+        written: MutableMapping[Storage, int | None] | None = None,
+    ) -> Any:
         """One call of the step: `arrays` are those among its arguments, `found` what `look` has
-        found."""
+        found. `written` are the versions that programs of the same step have left Storages with,
+        where there are several."""
         start = time.perf_counter()
         cells, leaves = found
         numbers = [*self.sources.numbers(), *arrays]
@@ -81,18 +88,28 @@ class StepProgram:
             for number in self.forgotten:
                 leaves[number].need_meta().grad = None
         results = self._jitted(
-            take([cells[i] for i in self.donated], made=self._made(cells)),
+            take([cells[i] for i in self.donated], made=self._made(cells, written)),
             [cells[i].array for i in self.kept],
             [numbers[i] for i in self.others],
         )
         self.seconds = self.seconds or time.perf_counter() - start
-        return self._finish(Call(given, cells, leaves, grads, results))
+        returned = self._finish(Call(given, cells, leaves, grads, results))
+        if written is not None:
+            written.update([(cells[i], cells[i].version) for i in self.donated])
+        return returned
 
-    def _made(self, cells: Sequence[Storage]) -> list[bool]:
-        """Of which of the donated arrays this program is known to have made them."""
-        if not self.versions:
-            return [False] * len(self.donated)
-        return [self.versions[i] == cells[i].version is not None for i in self.donated]
+    def _made(
+        self, cells: Sequence[Storage], written: Mapping[Storage, int | None] | None
+    ) -> list[bool]:
+        """Of which of the donated arrays a program is known to have made them."""
+        versions = self.versions or [None] * len(cells)
+        made = [versions[i] == cells[i].version is not None for i in self.donated]
+        if written is None or all(made):
+            return made
+        return [
+            known or written.get(cells[i]) == cells[i].version is not None
+            for known, i in zip(made, self.donated, strict=True)
+        ]
 
     def _finish(self, call: Call) -> Any:
         returned = call.finish(self.effects, self.sources)

@@ -27,6 +27,7 @@ from dyngraph.steps.reached import Reached, state_of
 from dyngraph.steps.sources import Found, sources_of
 from dyngraph.steps.trace import StepTrace, Unfit
 from dyngraph.steps.watch import Watch
+from dyngraph.storage import Storage
 
 MOST_PROGRAMS = 64
 """So many programs a step keeps; the one that was used least recently goes first."""
@@ -53,11 +54,12 @@ class CompiledStep:
         self._name = name_of(function)
         self._reached: dict[Hashable, Reached] = {}
         self._programs: OrderedDict[Hashable, list[StepProgram]] = OrderedDict()
+        self._written: weakref.WeakKeyDictionary[Storage, int | None] = weakref.WeakKeyDictionary()
         self._refused: dict[Hashable, str] = {}
         self._failures: dict[Hashable, int] = {}
         self._last_kinds: tuple[Hashable, ...] | None = None
         self._events: list[str] = []
-        self._has_warned = False
+        self._has_several = self._has_warned = False
         self._lock = threading.RLock()
         with contextlib.suppress(AttributeError):
             functools.update_wrapper(self, function, updated=())
@@ -84,7 +86,8 @@ class CompiledStep:
                     if place:
                         programs.insert(0, programs.pop(place))
                     self._programs.move_to_end(key)
-                    return program.run(given.tensors, found, given.arrays)
+                    written = self._written if self._has_several else None
+                    return program.run(given.tensors, found, given.arrays, written)
             structure = mode, tuple([kind.without_shape() for kind in given.kinds])
             if structure in self._refused:
                 return self._function(*args, **kwargs)
@@ -193,6 +196,7 @@ class CompiledStep:
     def _keep(self, key: Hashable, program: StepProgram) -> None:
         self._programs.setdefault(key, []).insert(0, program)
         self._programs.move_to_end(key)
+        self._has_several = len(self.programs) > 1
         while len(self.programs) > MOST_PROGRAMS:
             oldest = next(iter(self._programs))
             self._programs[oldest].pop()

@@ -67,6 +67,24 @@ def test_arrays_are_as_many_after_more_steps() -> None:
     assert counts[1] == counts[2] == counts[3]
 
 
+def test_programs_that_take_turns_use_the_same_memory() -> None:
+    w = dg.zeros(4)
+
+    @dg.compile
+    def step(x: dg.Tensor) -> None:
+        w.add_(x.sum())
+
+    small, large = dg.ones(2), dg.ones(3)
+    for _ in range(3):
+        step(small)
+        step(large)
+    pointer = w._cell.array.unsafe_buffer_pointer()
+    step(small)
+    step(large)
+    assert w._cell.array.unsafe_buffer_pointer() == pointer
+    assert w.tolist() == [20.0] * 4
+
+
 def test_memory_of_what_is_overwritten_is_used_again() -> None:
     w = dg.zeros(4)
     step = dg.compile(lambda: [w.add_(1)][1:])
