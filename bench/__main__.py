@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import dyngraph as dg
 from bench import compiled, deferred, lengths, optimizers, programs, steps, workloads
 from bench.cold import measure
-from bench.programs import Program, ready, torch
+from bench.programs import Program, by_torch, ready, torch
 from bench.timing import Candidates, compare, keep_freed_memory, show
 
 
@@ -68,16 +68,7 @@ def both_ways(program: Program) -> Candidates:
         "dyngraph": define_by_run,
         "un-jitted jax.value_and_grad": lambda: ready(value_and_grad(plain)),
     }
-    if torch is not None:
-        parameters = [torch.from_numpy(a.copy()).requires_grad_() for a in arrays]
-
-        def by_torch() -> None:
-            run(torch, parameters).backward()
-            for p in parameters:
-                p.grad = None
-
-        candidates["torch eager"] = by_torch
-    return candidates
+    return candidates | by_torch(program)
 
 
 def chain_both_ways() -> Candidates:

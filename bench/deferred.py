@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import dyngraph as dg
 from bench import programs, workloads
 from bench.compiled import compiled, settings
-from bench.programs import Program, ready, torch
+from bench.programs import Program, by_torch, ready
 from bench.timing import Candidates
 
 WITHOUT_FUSION = {"xla_disable_hlo_passes": "fusion"}
@@ -50,16 +50,7 @@ def both_ways(program: Program, options: Mapping[str, Any]) -> Candidates:
         "deferred": deferred,
         "one jitted JAX function": lambda: ready(jitted(plain)),
     }
-    if torch is not None:
-        parameters = [torch.from_numpy(a.copy()).requires_grad_() for a in arrays]
-
-        def by_torch() -> None:
-            run(torch, parameters).backward()
-            for p in parameters:
-                p.grad = None
-
-        candidates["torch eager"] = by_torch
-    return candidates
+    return candidates | by_torch(program)
 
 
 def chain() -> Candidates:

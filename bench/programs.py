@@ -37,6 +37,21 @@ def libraries() -> list[Any]:
     return [dg, workloads.JNP, workloads.InputSaved, *([torch] if torch is not None else [])]
 
 
+def by_torch(program: Program) -> dict[str, Callable[[], object]]:
+    """Forward and backward of a program by torch, if it is installed."""
+    if torch is None:
+        return {}
+    run, arrays = program
+    parameters = [torch.from_numpy(a.copy()).requires_grad_() for a in arrays]
+
+    def step() -> None:
+        run(torch, parameters).backward()
+        for p in parameters:
+            p.grad = None
+
+    return {"torch eager": step}
+
+
 def constant(lib: Any, array: Any) -> Any:
     """A constant of the library's own kind."""
     if lib in (workloads.JNP, workloads.InputSaved):
