@@ -16,7 +16,7 @@ from dyngraph.errors import NoGradientPathError, UnusedInputError
 from dyngraph.graph import engine
 from dyngraph.graph.node import Edge, GradientEdge, Node, Values
 from dyngraph.lifting import run_mapped, spread_all
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tangents import share_tangent
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.values import ARRAYS, PENDING, TENSORS, place_of, put, values_of
@@ -260,7 +260,7 @@ def _start(
                 f"{dtype}. Pass the gradient, or take a real function of it such as abs()."
             )
         one = jnp.ones(shape, dtype.dtype) if place is None else _one(shape, dtype.dtype, place)
-        return new_tensor(Storage(one))
+        return new_tensor(cell_of(one))
     if not isinstance(gradient, Tensor):
         raise TypeError(
             f"gradients can be either Tensors or None, but got {type(gradient).__name__} at "
@@ -333,4 +333,4 @@ def _target(wanted: Any, position: int) -> Node:
 def _zeros_like(wanted: Tensor, batch: Sequence[Any] | None) -> Tensor:
     front = (len(batch[0]),) if batch else ()
     zeros = jnp.zeros((*front, *wanted.shape), wanted.dtype.dtype)
-    return new_tensor(Storage(put(zeros, place_of(wanted._cell.array))))
+    return new_tensor(cell_of(put(zeros, place_of(wanted._cell.array))))

@@ -30,8 +30,8 @@ class DispatcherSource:
 
     slot = "array"
     call = "{forward}({values})"
-    cell = "new(Storage); cell.array = out"
-    new_cell = "Storage"
+    cell = "Storage(); cell.array = out"
+    metadata = "known_outputs.get(id(out.aval)) or outputs_of(out.aval)"
     """What another text of the same operator has otherwise."""
 
     def __init__(
@@ -94,11 +94,18 @@ class DispatcherSource:
 
     def unwrap(self, i: int, p: str) -> str:
         """Input `p`: its array, and what recording would ask of it."""
-        edge, no_edge = (f"; e{i} = {p}._edge", f"; e{i} = None") if i in self.places else ("", "")
+        no_edge = f"; e{i} = None" if i in self.places else ""
         lines = [
             f"    if isinstance({p}, Tensor):",
-            f"        c{i} = {p}._cell; x{i} = c{i}.{self.slot}; v{i} = c{i}.version{edge}",
+            f"        c{i} = {p}._cell; x{i} = c{i}.{self.slot}; v{i} = c{i}.version",
         ]
+        if i in self.places:
+            lines += [
+                "        try:",
+                f"            e{i} = {p}._known_edge",
+                "        except AttributeError:",
+                f"            e{i} = {p}._edge",
+            ]
         if p in self.optional:
             lines += [f"    elif {p} is None:", f"        c{i} = x{i} = None; v{i} = 0{no_edge}"]
         if self.python_operator:
@@ -141,13 +148,13 @@ class DispatcherSource:
         if self.many:
             return (
                 f"    version = {version}\n"
-                f"    cells = [None if o is None else {self.new_cell}(o, version) for o in out]\n"
+                f"    cells = [None if o is None else cell_of(o, version) for o in out]\n"
                 "    results = [None if c is None else new_tensor(c) for c in cells]"
             )
         return (
             f"    cell = {self.cell}; cell.version = {version}; "
             "cell.views = None\n"
-            "    result = new(Tensor); result._cell = cell; result._edge = None; "
+            "    result = new(Tensor); result._cell = cell; result._known_edge = None; "
             "result._meta = result._view = None"
         )
 
@@ -169,7 +176,7 @@ class DispatcherSource:
                 f"            plan = plan.select({self.all('x')})",
             ]
         lines += [
-            "        node = new(node_class)",
+            "        node = node_class()",
             "        node.plan = plan",
             f"        node.edges = ({', '.join(f'n{i}' for i in self.places)},)",
             "        node.extra = None",
@@ -182,10 +189,10 @@ class DispatcherSource:
         else:
             first = f"n{self.places[0]}"
             like = f"{first}[0].outputs[{first}[1]]"
-            metadata = like if self.spec.elementwise else "(out.shape, out.dtype)"
+            metadata = f"({like},)" if self.spec.elementwise else self.metadata
             lines += [
-                f"            node.outputs = ({metadata},)",
-                "            result._edge = (node, 0)",
+                f"            node.outputs = {metadata}",
+                "            result._known_edge = (node, 0)",
             ]
         return "\n".join(lines)
 
@@ -265,13 +272,13 @@ class DeferredSource(DispatcherSource):
 
     slot = "held"
     call = "note({forward}, {values})"
-    new_cell = "cell_of"
+    metadata = "((out.shape, out.dtype),)"
 
     @property
     def cell(self) -> str:  # type: ignore[override]
         if self.spec.passes_on:
             return "cell_of(out)"
-        return "new(PendingStorage); cell.held = out"
+        return "PendingStorage(); cell.held = out"
 
     def observed(self) -> str:
         return f"    flags &= {modes.GRAD | modes.INFERENCE}"

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, cell_of
 from dyngraph.tracing import Tracer
 
 _copy = jax.jit(jnp.copy)
@@ -27,7 +27,7 @@ def _count_references(arrays: list[Any]) -> list[int]:
     return list(map(getrefcount, arrays))
 
 
-_alone = Storage(object())  # type: ignore[arg-type]
+_alone = cell_of(object())  # type: ignore[arg-type]
 ALONE = _count_references([_alone.array])[0]
 """As many references has an array that a Storage and the list in `take` hold."""
 

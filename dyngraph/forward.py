@@ -25,7 +25,7 @@ from dyngraph import modes
 from dyngraph.dispatch_source import PARAMETERS
 from dyngraph.graph.node import Node
 from dyngraph.kernels import Kernel, OperatorSpec, RulePlan, is_differentiable
-from dyngraph.storage import Storage, are_inference
+from dyngraph.storage import are_inference, cell_of
 from dyngraph.tangents import are_carried, current_level, give_tangent, open_level, tangent_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.tracing import trace_live
@@ -126,7 +126,7 @@ def _as_before(value: Any, was: State | None) -> Any:
     """An input as it was before the operator ran."""
     if was is None or value._cell.array is was.array:
         return value
-    before = new_tensor(Storage(was.array), None if was.edge is LEAF else was.edge)
+    before = new_tensor(cell_of(was.array), None if was.edge is LEAF else was.edge)
     if was.tangent is not None:
         before.need_meta().tangent = was.tangent
     return before

@@ -25,7 +25,7 @@ from dyngraph.graph.node import NO_EDGE, Edge, Extra, Node
 from dyngraph.graph.passing import Crossing, SumNode
 from dyngraph.mapped_plan import mapped_plan
 from dyngraph.operator_node import OperatorNode
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, cell_of
 from dyngraph.tangents import Tangent, give_tangent, tangents_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 from dyngraph.tracing import Tracer
@@ -95,7 +95,7 @@ def _gather(tensor: Tensor, arrays: list[Any]) -> None:
 def _stand_in(batch: Batch, tensor: Tensor, arrays: Iterator[Any]) -> Tensor:
     """The tensor of one example, with what it carries; `arrays` are in the order of `_gather`."""
     array = next(arrays)
-    result = new_tensor(Storage(array, tensor._cell.version))
+    result = new_tensor(cell_of(array, tensor._cell.version))
     result._cell.batch = batch
     if tensor._edge is not None:
         leaf = tensor._edge is LEAF
@@ -135,7 +135,7 @@ def leave_batch(tensor: Tensor) -> Mapped:
     if edge is not None:
         batch.exits.append(edge[0])
         edge = Crossing(edge, ((array.shape, array.dtype),), batch, enter_batch), 0
-    result = new_tensor(Storage(array), edge)
+    result = new_tensor(cell_of(array), edge)
     for level, tangent in tangents:
         (whole,) = spread_all([tangent], batch.size)
         give_tangent(result, whole, level)
@@ -147,7 +147,7 @@ def enter_batch(tensor: Tensor) -> Tensor:
     batch = current_batch()
     assert batch is not None, "nothing is mapped here"
     array = batch.example(tensor._cell.array)
-    result = new_tensor(Storage(array, tensor._cell.version))
+    result = new_tensor(cell_of(array, tensor._cell.version))
     result._cell.batch = batch
     if tensor._edge is not None:
         outputs = ((array.shape, array.dtype),)
@@ -239,7 +239,7 @@ class Lift:
         tangents = [t for t in tangents_of(tensor) if t.tensor is not None]
         if not (batched or self.is_lifted(edge) or any(self.differs(t.tensor) for t in tangents)):
             return Mapped(tensor, batched=False)
-        result = new_tensor(Storage(self.spread(tensor._cell.array)), self.edge(edge))
+        result = new_tensor(cell_of(self.spread(tensor._cell.array)), self.edge(edge))
         for tangent in tangents:
             give_tangent(result, self.all_of(tangent.tensor), tangent.level)
         return Mapped(result, batched=True)
@@ -315,7 +315,7 @@ class Lift:
         if not isinstance(owner, Storage) or getattr(owner, "batch", None) is not self.batch:
             return owner
         if id(owner) not in self.cells:
-            cell = self.cells[id(owner)] = Storage(None, owner.version)  # type: ignore[arg-type]
+            cell = self.cells[id(owner)] = cell_of(None, owner.version)  # type: ignore[arg-type]
             if hasattr(owner, "written_at"):
                 cell.written_at = owner.written_at
         return self.cells[id(owner)]

@@ -70,10 +70,10 @@ def python_operator(operator: Callable[..., Any], *, reflected: bool = False) ->
 def bind_python_operators() -> None:
     """Binds `+`, `<`, `@`, `[]` and the others."""
     both: dict[str, Callable[..., Any]] = {
-        "add": arithmetic._add,
-        "sub": arithmetic._sub,
+        "add": arithmetic.add,
+        "sub": arithmetic.sub,
         "mul": arithmetic.mul,
-        "truediv": arithmetic.true_divide,
+        "truediv": arithmetic.div,
         "floordiv": arithmetic.floor_divide,
         "mod": arithmetic.remainder,
         "and": comparison.bitwise_and,

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph import batches, devices, dtypes
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.views import memory_of
 
@@ -309,7 +309,7 @@ class _Reader:
         return self._tensors[number]
 
     def tensor(self, name: str, *, pairs: bool = False) -> Tensor:
-        return new_tensor(Storage(self._upload(name, pairs=pairs)))
+        return new_tensor(cell_of(self._upload(name, pairs=pairs)))
 
     def _upload(self, name: str, *, pairs: bool = False) -> jax.Array:
         array = self._get(name)

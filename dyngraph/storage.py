@@ -4,17 +4,22 @@ Invariant: whoever needs a tensor's value asks `storage.array`, and nothing else
 share a Storage, so a write through one is seen by all.
 
 # Note [Views are emptied, and fill themselves]
-A view has a cell of its own, whose array is a copy of a part of the root's: the Storage that the
-view looks into. The root knows the cells of its views, weakly. A write to the root takes the array
-out of each of these, and `__getattr__`, which Python calls for a slot that holds nothing, asks the
-view's tensor to compute it again. So reading a view that is up to date costs what reading any
-tensor does, and one that is not holds no old values. The version is kept in each cell, so what
-compares versions needs no root, and keeps none alive.
+A view has a cell of its own, a ViewStorage, whose array is a copy of a part of the root's: the
+Storage that the view looks into. The root knows the cells of its views, weakly. A write to the root
+takes the array out of each of these, and `__getattr__`, which Python calls for a slot that holds
+nothing, asks the view's tensor to compute it again. So one that is not up to date holds no old
+values. Other cells have no `__getattr__`, since Python 3.11 reads the slots of a class with one
+four times slower. The version is kept in each cell, so what compares versions needs no root, and
+keeps none alive.
 
 # Note [What a cell holds]
 `held` is another name of the slot of `array`. In a `PendingStorage` it holds a Pending, which has a
 shape and a dtype and no value yet: `array` computes it, and makes the cell an ordinary one. In an
 ordinary cell both are the array, and cost the same.
+
+# Note [Kinds of cells change]
+A cell is made as what most cells are, an ordinary Storage, by `cell_of`: an `__init__` would take
+longer than all else. It becomes a view's, or one whose value is pending, when that happens.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -68,18 +73,12 @@ class Storage:
     written_at: tuple[str, int]
     batch: Any
 
-    def __init__(self, array: jax.Array, version: int | None = 0) -> None:
-        self.array = array
-        self.version = version
-        self.views = None
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("array", "held"):
-            tensor = self.looking()
-            if tensor is not None:
-                tensor._refill()
-                return object.__getattribute__(self, name)
-        raise AttributeError(f"this Storage has no {name}")
+    pending: ClassVar[type[Storage]]
+    """The kind that a cell of this kind becomes when its value is pending."""
+    shown: ClassVar[type[Storage]]
+    """The kind that a cell of this kind becomes when it is a view's."""
+    settled: ClassVar[type[Storage]]
+    """The kind that a cell of this kind becomes when it has its value."""
 
     def is_empty(self) -> bool:
         """Whether this is a view's cell that a write has emptied."""
@@ -97,10 +96,15 @@ class Storage:
     def hold(self, value: Any) -> None:
         """Replaces what is there, by an array or by what is pending; no write is counted."""
         if value.__class__ is Pending:
-            self.__class__ = PendingStorage  # type: ignore[assignment]
+            self.__class__ = self.pending  # type: ignore[assignment]
             self.held = value
         else:
             self.array = value
+
+    def show(self, tensor: Looking) -> None:
+        """Makes this the cell of a view: that of `tensor`."""
+        self.__class__ = self.shown  # type: ignore[assignment]
+        self.looking = weakref.ref(tensor)
 
     def holds(self, value: Any) -> bool:
         """Whether this is the Storage of an array, or of what is pending, and of no view."""
@@ -169,8 +173,22 @@ class Storage:
 Storage.held = vars(Storage)["array"]
 
 
+class ViewStorage(Storage):
+    """The cell of a view, which fills itself."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("array", "held"):
+            tensor = self.looking()
+            if tensor is not None:
+                tensor._refill()
+                return object.__getattribute__(self, name)
+        raise AttributeError(f"this Storage has no {name}")
+
+
 class PendingStorage(Storage):
-    """A cell whose value is pending; it becomes an ordinary one when it is asked for its array."""
+    """A cell whose value is pending, until it is asked for its array."""
 
     __slots__ = ()
 
@@ -179,18 +197,32 @@ class PendingStorage(Storage):
         held = self.held
         array = held.force() if held.__class__ is Pending else held
         self.held = array
-        self.__class__ = Storage  # type: ignore[assignment]
+        self.__class__ = self.settled  # type: ignore[assignment]
         return array
 
     @array.setter
     def array(self, array: jax.Array) -> None:  # type: ignore[override]
         self.held = array
-        self.__class__ = Storage  # type: ignore[assignment]
+        self.__class__ = self.settled  # type: ignore[assignment]
+
+
+class PendingViewStorage(PendingStorage, ViewStorage):  # type: ignore[misc]
+    """The cell of a view whose value is pending."""
+
+    __slots__ = ()
+
+
+Storage.pending = PendingStorage.pending = PendingStorage
+Storage.shown = ViewStorage.shown = ViewStorage
+ViewStorage.pending = PendingStorage.shown = PendingViewStorage
+PendingViewStorage.pending = PendingViewStorage.shown = PendingViewStorage
+Storage.settled = PendingStorage.settled = Storage  # another thread may have settled it
+ViewStorage.settled = PendingViewStorage.settled = ViewStorage
 
 
 def cell_of(held: Any, version: int | None = 0) -> Storage:
     """A new cell of an array, or of what is pending."""
-    cell = object.__new__(PendingStorage if held.__class__ is Pending else Storage)
+    cell = PendingStorage() if held.__class__ is Pending else Storage()
     cell.held, cell.version, cell.views = held, version, None
     return cell
 

@@ -24,7 +24,7 @@ from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.hooks import HookList, RemovableHandle
 from dyngraph.graph.node import Edge, GradientEdge, Node
 from dyngraph.pure import current_pure
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, cell_of
 from dyngraph.ways_out import WaysOut
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ class Tensor(Described, WaysOut, Methods):
     tensor([4., 6.])
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_cell", "_edge", "_meta", "_view")
+    __slots__ = ("__dict__", "__weakref__", "_cell", "_known_edge", "_meta", "_view")
 
     _cell: Storage
-    _edge: Edge | None
+    _known_edge: Edge | None  # `_edge`, without the look whether a write has taken it out
     _meta: AutogradMeta | None
     _view: Any  # a `views.View`; None for a tensor that has its memory to itself
 
@@ -80,13 +80,19 @@ class Tensor(Described, WaysOut, Methods):
 
     # --- views: see Note [Views are emptied, and fill themselves] ----------------------------
 
-    if not TYPE_CHECKING:
+    @property
+    def _edge(self) -> Edge | None:
+        """Where the gradient goes; None where there is none."""
+        try:
+            return self._known_edge
+        except AttributeError:  # taken out by `_forget_edge`
+            pass
+        self._view.update(self)
+        return None if self._edge_is_lost() else self._known_edge
 
-        def __getattr__(self, name: str) -> Any:
-            if name == "_edge":  # taken out by `_forget_edge`
-                self._view.update(self)
-                return None if self._edge_is_lost() else self._edge
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+    @_edge.setter
+    def _edge(self, edge: Edge | None) -> None:
+        self._known_edge = edge
 
     def _refill(self) -> None:
         self._view.refill(self)
@@ -99,18 +105,14 @@ class Tensor(Described, WaysOut, Methods):
             self._view.write(array)
 
     def _edge_is_lost(self) -> bool:
-        try:
-            object.__getattribute__(self, "_edge")
-        except AttributeError:
-            return True
-        return False
+        return not hasattr(self, "_known_edge")
 
     def _forget_edge(self) -> None:
         if self._view.base is None or self._edge_is_lost() or self._edge is LEAF:
             return
         if self.retains_grad:
             self._stop_retaining()
-        del self._edge
+        del self._known_edge
 
     def _stop_retaining(self) -> None:
         """Takes this tensor out of what its node retains, because it moves to another node."""
@@ -423,14 +425,14 @@ class Tensor(Described, WaysOut, Methods):
 
 def _rebuild(cls: type[Tensor], value: Any, place: str | None, requires_grad: bool) -> Tensor:
     array = jax.device_put(value, devices.as_jax_device(place))
-    return new_tensor(Storage(array), LEAF if requires_grad else None, cls)
+    return new_tensor(cell_of(array), LEAF if requires_grad else None, cls)
 
 
 def new_tensor(cell: Storage, edge: Edge | None = None, cls: type[Tensor] = Tensor) -> Tensor:
     """A tensor over a Storage, at a place in the graph."""
     tensor = cls.__new__(cls)
     tensor._cell = cell
-    tensor._edge = edge
+    tensor._known_edge = edge
     tensor._meta = tensor._view = None
     return tensor
 
@@ -455,7 +457,7 @@ def wrap(array: jax.Array, *, requires_grad: bool = False) -> Tensor:
 
 def new_cell(array: jax.Array) -> Storage:
     """A Storage of its own for a new tensor, of the kind that the mode asks for."""
-    cell = Storage(array, fresh_version())
+    cell = cell_of(array, fresh_version())
     if modes.get_flags() & modes.MAPPED:
         batches.note_made(cell)
     return cell

@@ -182,7 +182,7 @@ def connect(tensor: Tensor, version: int | None) -> None:
     """Makes the cell of a view known to its root and to its tensor."""
     cell, view = tensor._cell, tensor._view
     cell.version = version
-    cell.looking = weakref.ref(tensor)
+    cell.show(tensor)
     entry, views = (weakref.ref(cell), view.family), view.root.views
     if views is None:
         view.root.views = [entry]
@@ -222,7 +222,7 @@ def detached(tensor: Tensor, family: object = None, version: int | None = None) 
         return alias(tensor, family, version)
     if family is None:
         family, version = (None if view is None else view.family), cell.version
-    result = new_tensor(Storage(stop(cell.array)[0]))
+    result = new_tensor(cell_of(stop(cell.array)[0]))
     root, path = memory_of(tensor)
     result._view = new_view(None, (), root, (*path, (_stopped, ())), family)
     connect(result, version)

@@ -303,7 +303,7 @@ class BackwardCFunction(FunctionCtx, Node):
         if output is None or not self.materialize_grads:
             return None
         zeros = jnp.zeros(output.shape, output.dtype)
-        return new_tensor(Storage(put(zeros, output.place)))
+        return new_tensor(cell_of(put(zeros, output.place)))
 
     def _checked(self, results: tuple[Any, ...]) -> list[Tensor | None]:
         """What backward returned, for each edge, in shape and dtype of what it is for."""

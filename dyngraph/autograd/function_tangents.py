@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from dyngraph import modes
 from dyngraph.autograd.function_node import BackwardCFunction
 from dyngraph.errors import FunctionError
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tangents import Level, current_level, give_tangent, open_level, tangent_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.values import place_of, put
@@ -131,7 +131,7 @@ def _zeros(arg: Any) -> Tensor | None:
     if not isinstance(arg, Tensor) or not arg.dtype.is_differentiable:
         return None
     array = arg._cell.array
-    return new_tensor(Storage(put(jnp.zeros(array.shape, array.dtype), place_of(array))))
+    return new_tensor(cell_of(put(jnp.zeros(array.shape, array.dtype), place_of(array))))
 
 
 def _shares_memory(view: Tensor, other: Tensor) -> bool:

@@ -20,7 +20,7 @@ from dyngraph.graph.packing import (
     disable_saved_tensors_hooks as disable_saved_tensors_hooks,
     saved_tensors_hooks as saved_tensors_hooks,
 )
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, gradient_edge as get_gradient_edge, new_tensor
 from dyngraph.views import counter_of
 
@@ -135,7 +135,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
 
         def unpack(packed: tuple[Any, jax.Array]) -> Tensor:
             place, array = packed
-            return new_tensor(Storage(jax.device_put(array, place)))
+            return new_tensor(cell_of(jax.device_put(array, place)))
 
         super().__init__(pack, unpack)
 

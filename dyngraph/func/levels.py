@@ -10,7 +10,7 @@ from dyngraph import batches, modes
 from dyngraph.backward import grad
 from dyngraph.graph.entry import Entry, leads_out
 from dyngraph.ops.filled import zeros_like
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tangents import give_tangent, share_tangent, tangents_of
 from dyngraph.tensor import LEAF, Tensor, check_differentiable, new_tensor
 from dyngraph.tracing import Tracer
@@ -55,7 +55,7 @@ class Level:
             )
         check_differentiable(tensor.dtype)
         array = tensor._cell.array
-        leaf = new_tensor(Storage(array)) if tensor.is_inference() else alias(tensor)
+        leaf = new_tensor(cell_of(array)) if tensor.is_inference() else alias(tensor)
         way_out = None
         if self.records_outside and tensor._edge is not None:
             way_out = tensor.gradient_edge()

@@ -14,7 +14,7 @@ from dyngraph.kernels import is_differentiable
 from dyngraph.nn.modules.module import Module
 from dyngraph.nn.parameter import Parameter
 from dyngraph.pure import current_pure
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, wrap
 
 Path = tuple[str, ...]
@@ -115,7 +115,7 @@ def _renew(buffer: Tensor, array: Any) -> None:
         pure.renew(buffer._cell, array)  # which a pure function refuses
         return
     version = buffer._cell.version
-    buffer._cell = Storage(array, None if version is None else version + 1)
+    buffer._cell = cell_of(array, None if version is None else version + 1)
 
 
 def _recorded(compute: Callable[..., Any], whats: list[Leaf], name: str) -> Callable[..., Any]:

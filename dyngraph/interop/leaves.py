@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor, wrap
 
 
@@ -102,7 +102,7 @@ def tensors_of(tree: Any, *, requires_grad: bool = False) -> Any:
 
 def as_input(array: Any) -> Tensor:
     """A tensor of an array that came from outside, which may be a tracer."""
-    return new_tensor(Storage(array))
+    return new_tensor(cell_of(array))
 
 
 def name_of(fn: Callable[..., Any]) -> str:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from dyngraph import modes
 from dyngraph.autograd.function import Function
 from dyngraph.errors import FunctionError
-from dyngraph.storage import Storage, are_inference
+from dyngraph.storage import are_inference, cell_of
 from dyngraph.tensor import Tensor, new_tensor, wrap
 from dyngraph.tracing import Tracer
 from dyngraph.views import memory_of
@@ -235,7 +235,7 @@ class CustomOpDef:
         shapes = jax.eval_shape(on_arrays(self._fake, args, kwargs), *arrays)
         body = on_arrays(self._kernel("cpu"), args, kwargs)  # JAX calls back on the host
         found = jax.pure_callback(body, shapes, *arrays, vmap_method="sequential")
-        return jax.tree.map(lambda a: new_tensor(Storage(a)), found)
+        return jax.tree.map(lambda a: new_tensor(cell_of(a)), found)
 
 
 def _function_of(op: CustomOpDef, structure: Any) -> type[Function]:

@@ -20,7 +20,7 @@ from dyngraph import modes
 from dyngraph.ops.in_place import fill_, zero_
 from dyngraph.ops.random_in_place import draw_into, normal_ as _normal, uniform_ as _uniform
 from dyngraph.random import Generator
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.writing import assign
 
@@ -254,7 +254,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 def _write(name: str, tensor: Tensor, array: jax.Array) -> Tensor:
     with modes.no_grad():
-        return assign(tensor, new_tensor(Storage(array)), name)
+        return assign(tensor, new_tensor(cell_of(array)), name)
 
 
 def eye_(tensor: Tensor) -> Tensor:

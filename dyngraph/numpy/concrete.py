@@ -21,7 +21,7 @@ from dyngraph.graph.node import NO_EDGE, creation_numbers
 from dyngraph.kernels import BackwardPlan, Kernel, OperatorSpec, fill_absent, fit, is_differentiable
 from dyngraph.observed import observe
 from dyngraph.operator_node import OperatorNode, node_class
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import LEAF, Tensor, leaf_edge, new_tensor, wrap
 
 
@@ -45,7 +45,7 @@ def run_concrete(
     needed = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not needed or not modes.is_recording():
         return [wrap(o) for o in outs]
-    results: list[Tensor | None] = [new_tensor(Storage(o)) for o in outs]
+    results: list[Tensor | None] = [new_tensor(cell_of(o)) for o in outs]
     spec, kind = _spec(name, node_name, len(inputs), len(outs))
     node = object.__new__(kind)
     node.plan = ConcretePlan(spec, function, needed)

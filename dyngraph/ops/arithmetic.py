@@ -13,16 +13,9 @@ from dyngraph import dtypes
 from dyngraph.kernels import same
 from dyngraph.ops.arguments import widened
 from dyngraph.ops.operator import define
-from dyngraph.ops.out import write_out
 from dyngraph.ops.rules import direction, zero_gradient
 from dyngraph.tensor import Tensor
 
-_add = define(
-    "add",
-    lambda self, other: jnp.add(self, other),
-    self=same,
-    other=same,
-)
 _add_scaled = define(
     "add",
     lambda self, other, alpha: jnp.add(self, alpha * other),
@@ -31,19 +24,18 @@ _add_scaled = define(
     alpha=None,
 )
 
-
-def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
-    """The sum `input + alpha * other`.
+add = define(
+    "add",
+    lambda self, other: jnp.add(self, other),
+    self=same,
+    other=same,
+    otherwise=("alpha", 1, _add_scaled),
+    doc="""The sum `input + alpha * other`.
 
     >>> dg.add(dg.tensor([1.0, 2.0]), dg.tensor([3.0, 4.0]), alpha=10)
     tensor([31., 42.])
-    """
-    if out is not None:
-        return write_out(add, out, (input, other), {"alpha": alpha})
-    return _add(input, other) if alpha is _ONE else _add_scaled(input, other, alpha)
-
-
-_ONE = 1  # the default alpha; CPython has one object of it
+    """,
+)
 
 
 def _subtract(self: Any, other: Any, alpha: Any = None) -> Any:
@@ -59,12 +51,6 @@ def _refuse_bool(what: str, *operands: Any) -> None:
         )
 
 
-_sub = define(
-    "sub",
-    lambda self, other: _subtract(self, other),
-    self=same,
-    other=lambda grad: -grad,
-)
 _sub_scaled = define(
     "sub",
     _subtract,
@@ -73,16 +59,18 @@ _sub_scaled = define(
     alpha=None,
 )
 
-
-def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
-    """The difference `input - alpha * other`; RuntimeError for bool tensors.
+sub = define(
+    "sub",
+    lambda self, other: _subtract(self, other),
+    self=same,
+    other=lambda grad: -grad,
+    otherwise=("alpha", 1, _sub_scaled),
+    doc="""The difference `input - alpha * other`; RuntimeError for bool tensors.
 
     >>> dg.sub(dg.tensor([3.0, 4.0]), 1.0)
     tensor([2., 3.])
-    """
-    if out is not None:
-        return write_out(sub, out, (input, other), {"alpha": alpha})
-    return _sub(input, other) if alpha is _ONE else _sub_scaled(input, other, alpha)
+    """,
+)
 
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -112,18 +100,6 @@ def _divide(self: Any, other: Any) -> Any:
         self = jnp.asarray(self).astype(dtypes.get_default_dtype().dtype)
     return jnp.true_divide(self, other)
 
-
-true_divide = define(
-    "div",
-    lambda self, other: _divide(self, other),
-    self=lambda grad, other: grad / jnp.conj(other),
-    other=lambda grad, self, other: -grad * jnp.conj(self / other / other),
-    doc="""The quotient; integers give floating point.
-
-    >>> dg.true_divide(dg.tensor([1, 2]), 2)
-    tensor([0.5000, 1.0000])
-    """,
-)
 
 floor_divide = define(
     "floor_divide",
@@ -158,17 +134,28 @@ _div_rounded = define(
 )
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Tensor:
-    """The quotient, rounded towards zero (`"trunc"`) or down (`"floor"`) where asked.
+div = define(
+    "div",
+    lambda self, other: _divide(self, other),
+    self=lambda grad, other: grad / jnp.conj(other),
+    other=lambda grad, self, other: -grad * jnp.conj(self / other / other),
+    otherwise=("rounding_mode", None, _div_rounded),
+    doc="""The quotient, rounded towards zero (`"trunc"`) or down (`"floor"`) where asked; integers
+    give floating point where it is not.
 
     >>> dg.div(dg.tensor([5.0, -5.0]), 2, rounding_mode="trunc")
     tensor([ 2., -2.])
+    """,
+)
+
+
+def true_divide(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """The quotient; integers give floating point.
+
+    >>> dg.true_divide(dg.tensor([1, 2]), 2)
+    tensor([0.5000, 1.0000])
     """
-    if out is not None:
-        return write_out(div, out, (input, other), {"rounding_mode": rounding_mode})
-    if rounding_mode is None:
-        return true_divide(input, other)
-    return _div_rounded(input, other, rounding_mode)
+    return div(input, other, out=out)
 
 
 remainder = define(
@@ -316,7 +303,7 @@ multiply, subtract, divide, negative, absolute = mul, sub, div, neg, abs
 
 def __rdiv__(self: Any, other: Any) -> Tensor:
     """`other / self`, by the name that Python 2 gave the operator."""
-    return true_divide(other, self)
+    return div(other, self)
 
 
 def _integers_only(name: str, function: Any) -> Any:

@@ -19,7 +19,7 @@ from dyngraph.ops.complexes import imag, real
 from dyngraph.ops.conversion import convert
 from dyngraph.ops.indexing import basic_items, index_put_operator, split_index
 from dyngraph.ops.masks import masked_fill
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.values import place_of
 from dyngraph.viewing import contiguous_stride
@@ -47,7 +47,7 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
                 f"can't assign a {type(value).__name__} to a tensor of {input.dtype}. Make it a "
                 "tensor by dg.tensor(...)."
             )
-        value = new_tensor(Storage(lift(value, "__setitem__", "value")))
+        value = new_tensor(cell_of(lift(value, "__setitem__", "value")))
     elif value._cell.held.shape and place_of(value._cell.held) != place_of(own):
         value = convert(value, None, input.device)
     items = basic_items(index)

@@ -27,7 +27,7 @@ from dyngraph.ops.reduction import mean
 from dyngraph.ops.repetition import expand
 from dyngraph.ops.shape import reshape
 from dyngraph.ops.softmaxes import softmax
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 
 
@@ -302,7 +302,7 @@ def multi_head_attention_forward(
                 )
             heads[i] = given
     if add_zero_attn:
-        zeros = new_tensor(Storage(jnp.zeros((rows, 1, size), dtype)))
+        zeros = new_tensor(cell_of(jnp.zeros((rows, 1, size), dtype)))
         heads[1:] = [cat([t, zeros], 1) for t in heads[1:]]
         added += 1
     if added and mask is not None:

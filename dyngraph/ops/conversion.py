@@ -19,7 +19,7 @@ from dyngraph import devices, dtypes, modes
 from dyngraph.graph.node import InputMetadata, Node, Values, creation_numbers
 from dyngraph.kernels import same
 from dyngraph.ops.operator import define
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tangents import give_tangent, tangents_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
@@ -77,7 +77,7 @@ def _move(tensor: Tensor, dtype: Any, place: Any) -> Tensor:
     if array.dtype != dtype:
         array = _cast_array(array, dtype=dtype)
     array = jax.device_put(array, place)
-    result = new_tensor(Storage(array, None if flags & modes.INFERENCE else 0))
+    result = new_tensor(cell_of(array, None if flags & modes.INFERENCE else 0))
     if not result.dtype.is_differentiable:
         return result
     if modes.is_recording() and tensor._edge is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dyngraph.ops.operator import define
 from dyngraph.random import Generator, draw_key
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.writing import run_in_place
 
@@ -44,7 +44,7 @@ drop = define(
 
 def draw_mask_key(generator: Generator | None = None) -> Tensor:
     """A fresh key as the integers it is made of, which are saved as any other tensor is."""
-    return new_tensor(Storage(jax.random.key_data(draw_key(generator))))
+    return new_tensor(cell_of(jax.random.key_data(draw_key(generator))))
 
 
 def check_probability(p: float) -> None:

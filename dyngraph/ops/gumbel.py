@@ -12,7 +12,7 @@ from dyngraph.ops.factory_arguments import place_like
 from dyngraph.ops.filled import zeros_like
 from dyngraph.ops.random import next_draw
 from dyngraph.ops.softmaxes import softmax
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 
 
@@ -37,7 +37,7 @@ def gumbel_softmax(
     array = logits._cell.array
     require_float("gumbel_softmax", array)
     draw = next_draw(_gumbel, None, place_like(logits, None), array.shape, array.dtype)
-    soft = softmax((logits + new_tensor(Storage(draw()))) / tau, dim)
+    soft = softmax((logits + new_tensor(cell_of(draw()))) / tau, dim)
     if not hard:
         return soft
     chosen = soft.detach().argmax(dim, keepdim=True)

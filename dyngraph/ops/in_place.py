@@ -25,7 +25,7 @@ from dyngraph.ops.permutation import swapaxes, swapdims, t, transpose
 from dyngraph.ops.placing import as_strided, fill
 from dyngraph.ops.repetition import expand
 from dyngraph.ops.shape import squeeze, unsqueeze
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, wrap
 from dyngraph.viewing import contiguous_stride
 from dyngraph.views import memory_of
@@ -198,7 +198,7 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     flat = input.detach().reshape(-1)
     longer = cat([flat, zeros(count - flat.numel(), dtype=input.dtype, device=input.device)])
     version = input._cell.version
-    input._cell, input._view = Storage(longer.reshape(shape)._cell.array, version), None
+    input._cell, input._view = cell_of(longer.reshape(shape)._cell.array, version), None
     input._cell.count_write()
     return input
 

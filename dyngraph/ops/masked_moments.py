@@ -13,7 +13,7 @@ from typing import Any
 from dyngraph import dtypes
 from dyngraph.ops import moments, norms, quantiles, reduction
 from dyngraph.ops.arguments import reduced_count, titled
-from dyngraph.ops.arithmetic import mul, sub, true_divide
+from dyngraph.ops.arithmetic import div, mul, sub
 from dyngraph.ops.choosing import maximum
 from dyngraph.ops.comparison import ne
 from dyngraph.ops.complexes import conj, real
@@ -51,7 +51,7 @@ def mean(
             f"complex dtype. Got: {wanted}"
         )
     total = sum(input, dim, keepdim=keepdim, dtype=wanted, mask=mask)
-    return true_divide(total, _count(input, dim, mask, keepdim=keepdim))
+    return div(total, _count(input, dim, mask, keepdim=keepdim))
 
 
 def median(
@@ -104,7 +104,7 @@ def _spread(
     if not wanted.is_differentiable:
         wanted = dtypes.float32
     count = _count(input, dim, mask, keepdim=True)
-    centre = true_divide(sum(input, dim, keepdim=True, dtype=wanted, mask=mask), count)
+    centre = div(sum(input, dim, keepdim=True, dtype=wanted, mask=mask), count)
     centred = sub(input, centre)
     total = sum(mul(centred, conj(centred)), dim, keepdim=keepdim, mask=mask)
     if mask is None:
@@ -112,7 +112,7 @@ def _spread(
     else:
         count = count if keepdim else count.reshape(total.shape)
         count = maximum(sub(count.to(dtypes.get_default_dtype()), correction), 0.0)
-    return true_divide(real(total), count).to(wanted.to_real())
+    return div(real(total), count).to(wanted.to_real())
 
 
 def _correction(unbiased: bool | None, correction: float | None) -> float:
@@ -189,7 +189,7 @@ def normalize(
     tensor([0.6000, 0.8000, 0.0000])
     """
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
-    return true_divide(unmasked(input, mask, 0), maximum(size, eps))
+    return div(unmasked(input, mask, 0), maximum(size, eps))
 
 
 __all__: list[str] = []

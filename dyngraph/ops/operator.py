@@ -48,6 +48,7 @@ def define(
     passes_on: bool = False,
     viewing: Viewing | None = None,
     inplace: bool = False,
+    otherwise: tuple[str, Any, Callable[..., Any]] | None = None,
     doc: str = "",
     **rules: Rule | None,
 ) -> Callable[..., Any]:
@@ -61,7 +62,9 @@ def define(
     `differentiable=False` is for functions without a gradient: nothing is recorded. The function
     takes `out=` where `name` is among `out.OPERATORS`: functions that call it are to take it
     themselves. `inplace=True` gives it an argument `inplace`, which has the result written to the
-    first input. Raises TypeError for a rule that names what it can't have.
+    first input. `otherwise` is a keyword of the public function that its kernel does not have, the
+    keyword's default, and the operator that runs where another value is given, after the others.
+    Raises TypeError for a rule that names what it can't have.
     """
     parameters = inspect.signature(function).parameters.values()
     inputs = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
@@ -85,14 +88,22 @@ def define(
         given = ", ".join(p.name for p in (*inputs[1:], *statics))
         text += ", inplace=False"
         prologue += f"\n    if inplace:\n        return run_in_place(call, input, {given})"
+    names = [PARAMETERS.get(p.name, p.name) for p in (*inputs, *statics)]
+    scope, elsewhere = {**defaults, **_NAMES}, ""
+    if otherwise is not None:
+        keyword, scope["default"], scope["otherwise"] = otherwise
+        names.append(keyword)
+        text += f", *, {keyword}=default"
+        call = f"otherwise({', '.join(names)})"
+        elsewhere = f"\n    if {keyword} is not default:\n        return {call}"
     if name in TAKE_OUT:
-        text, prologue = _taking_out(text, prologue, [p.name for p in (*inputs, *statics)])
+        text, prologue = _taking_out(text, prologue, names)
     result_type = namedtuple(returns, outputs or ()) if returns else None
     run = write_dispatcher(
         spec,
         text,
-        {**defaults, **_NAMES},
-        prologue=prologue,
+        scope,
+        prologue=prologue + elsewhere,
         differentiable=differentiable,
         optional=[p.name for p in inputs if p.default is None],
         result_type=result_type,
@@ -150,7 +161,7 @@ def _taking_out(text: str, prologue: str, names: Sequence[str]) -> tuple[str, st
     """Parameters and prologue of a function that takes `out=` too."""
     if not any(piece.startswith("*") for piece in text.split(", ")):
         text += ", *"
-    given = ", ".join(f"{n!r}: {n}" for n in (PARAMETERS.get(n, n) for n in names))
+    given = ", ".join(f"{n!r}: {n}" for n in names)
     prologue += f"\n    if out is not None:\n        return write_out(call, out, (), {{{given}}})"
     return f"{text}, out=None", prologue
 

@@ -20,7 +20,7 @@ from dyngraph.writing import assign, check_out
 
 OPERATORS = frozenset(
     """
-    abs acos acosh addcdiv addcmul all amax amin aminmax angle any argmax argmin asin asinh
+    abs acos acosh add addcdiv addcmul all amax amin aminmax angle any argmax argmin asin asinh
     atan atan2 atanh avg_pool2d avg_pool3d bitwise_and bitwise_left_shift bitwise_not
     bitwise_or bitwise_right_shift bitwise_xor bmm ceil cholesky_inverse cholesky_solve clamp
     complex copysign cos cosh cummax cummin cumprod cumsum deg2rad digamma div dot eq erf erfc
@@ -33,7 +33,7 @@ OPERATORS = frozenset(
     prod rad2deg reciprocal remainder round rsqrt sgn sigmoid sign signbit sin sinc sinh
     slice_scatter softmax softplus softshrink special_entr special_erfcx special_i0e
     special_i1 special_i1e special_log_ndtr special_ndtr special_ndtri special_xlog1py
-    special_zeta sqrt square sum tan tanh tensordot threshold topk tril triu trunc vdot xlogy
+    special_zeta sqrt square sub sum tan tanh tensordot threshold topk tril triu trunc vdot xlogy
     """.split()
 )
 """The operators whose function, as `define` writes it, takes `out=`: those of PyTorch's that do."""

@@ -18,7 +18,7 @@ from dyngraph import dtypes
 from dyngraph.ops.factory_arguments import place_like, place_of
 from dyngraph.ops.random import next_draw
 from dyngraph.random import Generator
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
 from dyngraph.writing import assign
@@ -35,7 +35,7 @@ def draw_into(
     """Writes what `sampler(key, *inputs, shape, dtype)` draws."""
     array = input._cell.array
     draw = next_draw(sampler, generator, _place(input), array.shape, array.dtype)
-    return assign(input, new_tensor(Storage(draw(*inputs))), name)
+    return assign(input, new_tensor(cell_of(draw(*inputs))), name)
 
 
 def _fill_each(
@@ -57,7 +57,7 @@ def _fill_each(
         drawn = jax.device_put(cut, place, may_alias=False)
     else:
         drawn = _cut(row, array.shape)
-    return assign(input, new_tensor(Storage(drawn)), name)
+    return assign(input, new_tensor(cell_of(drawn)), name)
 
 
 def _size_class(size: int) -> int:

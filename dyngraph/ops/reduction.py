@@ -105,7 +105,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     """
     _require_inexact("nanmean(): dtype", input)
     counted = sum(comparison.logical_not(comparison.isnan(input)), dim, keepdim)
-    return arithmetic.true_divide(nansum(input, dim, keepdim, dtype), counted)
+    return arithmetic.div(nansum(input, dim, keepdim, dtype), counted)
 
 
 def _prod(self: Any, *, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:

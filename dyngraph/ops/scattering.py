@@ -17,7 +17,7 @@ from dyngraph.ops.gathering import box, check_along, check_values, get_along, up
 from dyngraph.ops.host_values import array_of, described
 from dyngraph.ops.operator import define
 from dyngraph.ops.out import takes_out
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, canonical_dim, new_tensor
 
 
@@ -94,7 +94,7 @@ def scatter(
             raise RuntimeError(f"reduce argument must be either add or multiply, got {reduce!r}.")
         if not isinstance(values, Tensor):
             places = array_of(index)
-            values = new_tensor(Storage(jnp.full(places.shape, values, input.dtype.dtype)))
+            values = new_tensor(cell_of(jnp.full(places.shape, values, input.dtype.dtype)))
         return scatter_reduce(input, dim, index, values, _OLD_REDUCTIONS[reduce])
     run = _scatter_number if isinstance(values, (int, float, complex)) else _scatter
     return run(input, index, values, dim)

@@ -12,7 +12,7 @@ from dyngraph import modes
 from dyngraph.optim.checks import check_rate
 from dyngraph.optim.line_search import Point, strong_wolfe
 from dyngraph.optim.optimizer import Optimizer
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 
 
@@ -255,4 +255,4 @@ def _greatest(array: jax.Array) -> float:
 
 
 def _wrap(array: jax.Array) -> Tensor:
-    return new_tensor(Storage(array))
+    return new_tensor(cell_of(array))

@@ -31,7 +31,7 @@ from dyngraph.optim.optimizer import Group, Optimizer
 from dyngraph.optim.options import Fixed, lower
 from dyngraph.optim.update import Inputs, Lists, Rule, run, start
 from dyngraph.pure import current_pure
-from dyngraph.storage import Storage, write_all
+from dyngraph.storage import cell_of, write_all
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
 from dyngraph.values import put
@@ -192,10 +192,10 @@ class TransformedOptimizer(Optimizer):
         numbers = self._lift(group, numbers, first=True)
         inputs = Inputs([], {}, numbers, tensors)
         own, shared = start(rule, [p._cell.array for p in params], inputs)
-        together = {name: new_tensor(Storage(array)) for name, array in shared.items()}
+        together = {name: new_tensor(cell_of(array)) for name, array in shared.items()}
         for i, p in enumerate(params):
             arrays = {name: some[i] for name, some in own.items() if some[i] is not None}
-            parts = {name: new_tensor(Storage(_beside(a, p))) for name, a in arrays.items()}
+            parts = {name: new_tensor(cell_of(_beside(a, p))) for name, a in arrays.items()}
             self.state[p].update(together | parts)
 
     def _rule(self, group: Group, *, first: bool) -> tuple[Rule, Any, list[Any]]:
@@ -281,7 +281,7 @@ class TransformedOptimizer(Optimizer):
                     value = float(state[name])  # type: ignore[index]
                     if (name, value) not in tensors:
                         array = jnp.asarray(np.float32(value))
-                        tensors[name, value] = new_tensor(Storage(array))
+                        tensors[name, value] = new_tensor(cell_of(array))
                     state[name] = tensors[name, value]  # type: ignore[index]
 
 
@@ -300,7 +300,7 @@ def _write(
         if users[id(tensor)] == 1:
             tensor._write(array)
             continue
-        tensor, changed = new_tensor(Storage(array)), True
+        tensor, changed = new_tensor(cell_of(array)), True
         for state in cohort.states:
             state[name] = tensor
     return changed

@@ -20,7 +20,7 @@ from dyngraph.optim.cohorts import NEVER, check_writable, has_grad, write_params
 from dyngraph.optim.need_optax import need_optax
 from dyngraph.optim.optimizer import Group, Optimizer
 from dyngraph.pure import current_pure
-from dyngraph.storage import Storage, write_all
+from dyngraph.storage import Storage, cell_of, write_all
 from dyngraph.tensor import Tensor, new_tensor
 
 
@@ -164,7 +164,7 @@ class Optax(Optimizer):
     def _store(self, index: int, state: Any) -> None:
         leaves, _ = jax.tree.flatten_with_path(state)
         self.state[_key(index)] = {
-            jax.tree_util.keystr(path, simple=True, separator="."): new_tensor(Storage(leaf))
+            jax.tree_util.keystr(path, simple=True, separator="."): new_tensor(cell_of(leaf))
             for path, leaf in leaves
         }
 

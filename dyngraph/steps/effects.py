@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 
 from dyngraph.steps.sources import Sources
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, cell_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
 
 Place = int
@@ -152,7 +152,7 @@ class Call(NamedTuple):
             case Value(place, requires_grad, is_inference, has_history):
                 if has_history:
                     return self.outputs[place]
-                cell = Storage(self._array(place), None if is_inference else 0)
+                cell = cell_of(self._array(place), None if is_inference else 0)
                 return new_tensor(cell, LEAF if requires_grad else None)
             case Array(place):
                 return self._array(place)

@@ -20,7 +20,7 @@ from dyngraph.steps.effects import Call, Grad
 from dyngraph.steps.recorded import Recorded
 from dyngraph.steps.sources import Found, Sources, grad_of
 from dyngraph.steps.trace import Traced
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import ClosedJaxpr, jaxpr_as_fun, without_dead_inputs
 
@@ -154,7 +154,7 @@ def _tensors(
 
 
 def _tensor(number: Any) -> Tensor:
-    return new_tensor(Storage(jnp.asarray(number)))
+    return new_tensor(cell_of(jnp.asarray(number)))
 
 
 def _jit(jaxpr: ClosedJaxpr, order: Sequence[int], options: dict[str, Any]) -> Callable[..., Any]:

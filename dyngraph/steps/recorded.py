@@ -20,7 +20,7 @@ from dyngraph.autograd.function import Function
 from dyngraph.backward import grad
 from dyngraph.dispatch import write_dispatcher
 from dyngraph.kernels import OperatorSpec, is_differentiable
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import ClosedJaxpr, jaxpr_as_fun
 from dyngraph.writing import snapshot
@@ -130,7 +130,7 @@ class CompiledCall(Function):
 
 
 def _tensor(array: Any) -> Tensor:
-    return new_tensor(Storage(array))
+    return new_tensor(cell_of(array))
 
 
 __all__ = ["CompiledCall", "Recorded"]

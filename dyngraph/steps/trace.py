@@ -40,7 +40,7 @@ from dyngraph.steps.effects import (
 from dyngraph.steps.reached import Reached, root_of, state_of
 from dyngraph.steps.sources import Found, Sources, grad_of
 from dyngraph.steps.watch import Watch
-from dyngraph.storage import Storage
+from dyngraph.storage import Storage, ViewStorage
 from dyngraph.tensor import LEAF, Tensor
 from dyngraph.tracing import ClosedJaxpr, Tracer
 
@@ -184,7 +184,11 @@ class StepTrace(Watch):
         something that takes arrays out of tensors."""
         constants = {id(array): array for array in arrays if isinstance(array, jax.Array)}
         for holder in gc.get_referrers(*constants.values()) if constants else ():
-            if type(holder) is Storage and not holder.is_empty() and id(holder.array) in constants:
+            if (
+                type(holder) in (Storage, ViewStorage)
+                and not holder.is_empty()
+                and id(holder.array) in constants
+            ):
                 self.found.cells.add(root_of(holder))
 
     # --- what is noted --------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from dyngraph.graph.node import creation_numbers
 from dyngraph.graph.packing import saved_tensors_hooks
 from dyngraph.observed import OperatorLog
 from dyngraph.random import default_generator, fork_rng
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
 from dyngraph.values import place_of
@@ -256,7 +256,7 @@ def _behind_barrier(tensor: Tensor) -> Tensor:
     array = tensor._cell.array
     if not isinstance(array, Tracer):
         return tensor
-    return new_tensor(Storage(jax.lax.optimization_barrier(array)), tensor._edge)
+    return new_tensor(cell_of(jax.lax.optimization_barrier(array)), tensor._edge)
 
 
 class GraphExecGroup:

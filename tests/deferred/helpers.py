@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import dyngraph as dg
 from dyngraph.sequence import Batch, Sequence
+from dyngraph.storage import PendingStorage
 
 
 def leaf(*values: float) -> dg.Tensor:
@@ -21,7 +22,7 @@ def grad_of(x: dg.Tensor) -> dg.Tensor:
 
 def is_pending(tensor: dg.Tensor) -> bool:
     """Whether the tensor has no value yet."""
-    return type(tensor._cell).__name__ == "PendingStorage"
+    return isinstance(tensor._cell, PendingStorage)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from dyngraph.autograd import forward_ad
 from dyngraph.autograd.checking.precision import place
 from dyngraph.backward import grad
 from dyngraph.errors import GradcheckError
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 
 
@@ -68,7 +68,7 @@ def array_of(tensor: Tensor) -> np.ndarray:
 def tensor_of(value: np.ndarray, like: Tensor) -> Tensor:
     """A tensor of given elements, with the shape and dtype of another, and where that one is."""
     array = like._cell.array
-    return new_tensor(Storage(place(value.astype(array.dtype).reshape(array.shape), array)))
+    return new_tensor(cell_of(place(value.astype(array.dtype).reshape(array.shape), array)))
 
 
 class Direction(NamedTuple):

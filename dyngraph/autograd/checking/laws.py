@@ -18,7 +18,7 @@ from dyngraph.autograd import forward_ad
 from dyngraph.autograd.checking.jacobians import Point, array_of, as_tuple, run_dual, tensor_of
 from dyngraph.backward import grad
 from dyngraph.errors import GradcheckError
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 
 BATCH = 2
@@ -122,7 +122,7 @@ def batched_backward(point: Point, place: int) -> None:
     )
     starts = [tensor_of(s, output) for s in _draw(output)]
     one_by_one = [backward(s) for s in starts]
-    batch = new_tensor(Storage(jnp.stack([s._cell.array for s in starts])))
+    batch = new_tensor(cell_of(jnp.stack([s._cell.array for s in starts])))
     in_batch = functools.partial(backward, batch, is_grads_batched=True)
     together = _together(in_batch, "check_batched_grad")
     for i, result, *each in zip(moving, together, *one_by_one, strict=True):
@@ -149,7 +149,7 @@ def _tangents(point: Point, moved: int, start: jax.Array) -> list[jax.Array]:
     """The tangents of all outputs where one input has the tangent `start`."""
     inputs = [x.detach() if isinstance(x, Tensor) else x for x in point.inputs]
     with forward_ad.dual_level():
-        inputs[moved] = forward_ad.make_dual(inputs[moved], new_tensor(Storage(start)))
+        inputs[moved] = forward_ad.make_dual(inputs[moved], new_tensor(cell_of(start)))
         outputs = as_tuple(point.func(*inputs))
         found = [forward_ad.unpack_dual(o).tangent for o in outputs]
     return [

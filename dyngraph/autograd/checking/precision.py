@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from dyngraph import dtypes
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import LEAF, AutogradMeta, Tensor
 
 MAX_VISITED = 10_000
@@ -85,7 +85,7 @@ def _lift(tensor: Tensor, *, is_input: bool) -> None:
     array = tensor._cell.array
     wide = np.complex128 if tensor.is_complex() else np.float64
     version = None if tensor._cell.version is None else 0
-    tensor._cell = Storage(place(np.asarray(array).astype(wide), array), version)
+    tensor._cell = cell_of(place(np.asarray(array).astype(wide), array), version)
     tensor._view = None
     if is_input and not tensor.is_leaf:  # the node that made it would give it 32-bit gradients
         hooks = tensor._backward_hooks

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from dyngraph import dtypes, modes
 from dyngraph.ops.conversion import convert, cuda, parse_to, type as type_of
 from dyngraph.ops.filled import empty_like
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor
 from dyngraph.writing import look_at
 
@@ -116,6 +116,6 @@ def become(tensor: Tensor, other: Tensor) -> None:
     if other._view is not None:
         look_at(tensor, other)
     else:
-        tensor._cell, tensor._view = Storage(other._cell.array, tensor._cell.version), None
+        tensor._cell, tensor._view = cell_of(other._cell.array, tensor._cell.version), None
     if tensor._meta is not None:
         tensor._meta.accumulator = None  # what was recorded before leads to the old value

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from dyngraph.storage import Storage
+from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.values import place_of, put
 
@@ -107,7 +107,7 @@ def get_total_norm(
     total = norms[0] if norms else jnp.zeros(())
     if error_if_nonfinite:
         _check_finite(total, norm_type)
-    return new_tensor(Storage(total))
+    return new_tensor(cell_of(total))
 
 
 def _check_finite(total: jax.Array, norm_type: float) -> None:
@@ -173,7 +173,7 @@ def clip_grad_norm_(
     if error_if_nonfinite:
         _check_finite(norm, norm_type)
     _write(grads, clipped)
-    return new_tensor(Storage(norm))
+    return new_tensor(cell_of(norm))
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
