@@ -24,6 +24,7 @@ from dyngraph import (
     numpy as numpy,
     optim as optim,
     random as random,
+    sharding as sharding,
     signal as signal,
     special as special,
     steps as steps,

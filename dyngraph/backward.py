@@ -16,10 +16,11 @@ from dyngraph.errors import NoGradientPathError, UnusedInputError
 from dyngraph.graph import engine
 from dyngraph.graph.node import Edge, GradientEdge, Node, Values
 from dyngraph.lifting import run_mapped, spread_all
+from dyngraph.placement import place_of, put
 from dyngraph.storage import cell_of
 from dyngraph.tangents import share_tangent
 from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.values import ARRAYS, PENDING, TENSORS, place_of, put, values_of
+from dyngraph.values import ARRAYS, PENDING, TENSORS, values_of
 
 Root = Tensor | GradientEdge
 Roots = Root | Sequence[Root]

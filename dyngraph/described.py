@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dyngraph import devices, dtypes
+from dyngraph.placement import place_of
 
 if TYPE_CHECKING:
     from dyngraph.storage import Storage
@@ -63,6 +64,16 @@ class Described:
     def device(self) -> devices.device:
         """Where the value lives."""
         return devices.of(self._cell.held)
+
+    @property
+    def sharding(self) -> Any:
+        """How the value is spread over devices, a `jax.sharding.Sharding`; None while JAX traces.
+
+        >>> mesh = dg.sharding.mesh(data=1)
+        >>> dg.sharding.shard(dg.ones(2), mesh, "data").sharding.spec
+        P('data',)
+        """
+        return place_of(self._cell.held)
 
     @property
     def ndim(self) -> int:

@@ -28,6 +28,7 @@ SUBMODULES = (
     "numpy",
     "optim",
     "random",
+    "sharding",
     "signal",
     "special",
     "steps",

@@ -98,7 +98,7 @@ class Sequence:
         self.entries: dict[int, Given] = {id(None): _NOTHING}
         self.kept: list[Any] = []
         self.home: Any = None
-        self.many = _are_many() if many is None else many
+        self.many = are_many() if many is None else many
         self.devices: Any = None
         self.x64: bool = jax.config.jax_enable_x64  # type: ignore[attr-defined]
 
@@ -263,7 +263,7 @@ _new: Any = object.__new__
 
 
 @functools.cache
-def _are_many() -> bool:
+def are_many() -> bool:
     """Whether arrays may be on several devices."""
     return jax.device_count() > 1 or jax.default_backend() != "cpu"
 

@@ -34,6 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph.pending import Pending, resolved
+from dyngraph.placement import put, spread_of
 from dyngraph.pure import current_pure
 from dyngraph.user_code import caller
 
@@ -118,6 +119,9 @@ class Storage:
         pure = current_pure()
         if pure is not None:
             array = pure.write(self, resolved(array))
+        place = spread_of(self.held)
+        if place is not None:  # see Note [What belongs to a spread array is spread as it is]
+            array = put(array, place)
         if array.__class__ is Pending:
             self.hold(array)
         else:

@@ -15,14 +15,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import NamedSharding
 
 from dyngraph import batches, dtypes, modes
-from dyngraph.dispatch import write_dispatcher
+from dyngraph.dispatch import define_dispatcher, write_dispatcher
 from dyngraph.graph.node import Node, PythonCall, Values, blame
 from dyngraph.graph.packing import PackedValues
 from dyngraph.kernels import BackwardPlan, OperatorSpec, Target, same
 from dyngraph.operator_node import OperatorNode
-from dyngraph.pending import PUT_OFF, resolved
+from dyngraph.pending import PUT_OFF
+from dyngraph.placement import is_at, place_of, put, spread_of
 from dyngraph.pure import current_pure
 from dyngraph.sequence import is_deferring, note
 from dyngraph.storage import cell_of
@@ -184,6 +186,10 @@ class TensorValues(Immediate):
     def accumulate(self, variable: Tensor, value: Tensor) -> None:
         batches.check_write(variable._cell, value._cell.held)
         _note(variable)
+        place = spread_of(variable._cell.held)
+        held = value._cell.held
+        if place is not None and (isinstance(held, Tracer) or not is_at(held, place)):
+            value = spreader(place, place)(value)
         meta = variable.need_meta()
         meta.grad = _alias(value) if meta.grad is None else add_gradients(meta.grad, value)
 
@@ -264,17 +270,19 @@ def check_gradient(tensor: Any, like: jax.Array | None, where: str) -> Tensor:
     return tensor if moved is array else new_tensor(cell_of(moved))
 
 
-def place_of(array: Any) -> Any:
-    """The sharding of an array; None for a tracer, which is nowhere yet."""
-    return None if isinstance(array, Tracer) else array.sharding
-
-
-def put(array: Any, place: Any) -> Any:
-    """`array` at a device or a sharding, itself if it is there; a tracer stays what it is."""
-    if place is None or isinstance(array, Tracer):
-        return array
-    there = array.devices() == {place} if isinstance(place, jax.Device) else array.sharding == place
-    return array if there else jax.device_put(resolved(array), place)
+@functools.lru_cache(maxsize=1024)
+def spreader(place: NamedSharding, source: Any) -> Callable[..., Tensor]:
+    """The operator that has a tensor spread over devices like this, and its gradient like
+    `source`."""
+    constrain = jax.lax.with_sharding_constraint
+    spec = OperatorSpec(
+        "constrain",
+        lambda self: constrain(self, place),
+        inputs=["self"],
+        rules={"self": lambda grad: constrain(grad, source)},
+        node_name="ToCopyBackward0",
+    )
+    return define_dispatcher(spec)
 
 
 def recorded_backward(

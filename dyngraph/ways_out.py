@@ -17,6 +17,7 @@ import numpy as np
 
 from dyngraph import batches, dtypes, modes, printing
 from dyngraph.errors import InPlaceError
+from dyngraph.placement import place_of, words
 from dyngraph.tangents import tangent_of
 from dyngraph.tracing import Tracer
 from dyngraph.user_code import caller, shown_place
@@ -72,6 +73,12 @@ def read(array: Any, what: str, convert: Callable[[Any], Any]) -> Any:
     """A value for Python; where JAX traces and there is none, its error says who asked for it."""
     _tell(array, what)
     if not isinstance(array, Tracer):
+        if not (array.is_fully_addressable or array.is_fully_replicated):
+            raise RuntimeError(
+                f"the value of a Tensor of shape {list(array.shape)} was asked for ({what}), and "
+                "parts of it are on devices of other processes: expected one that this process "
+                "has as a whole. Call dg.sharding.replicate(tensor, mesh) first, in every process."
+            )
         return convert(array)
     batches.refuse_value(array, what)
     try:
@@ -209,7 +216,10 @@ class WaysOut:
     def __repr__(self) -> str:
         array = self._cell.array
         suffixes = []
-        if self.device.type != "cpu":
+        place = place_of(array)
+        if place is not None and place.num_devices > 1:
+            suffixes.append(f"sharding={words(place)}")
+        elif self.device.type != "cpu":
             suffixes.append(f"device='{self.device}'")
         usual = (dtypes.get_default_dtype(), dtypes.default_int(), dtypes.bool)
         default_complex = dtypes.get_default_dtype().to_complex()
@@ -229,4 +239,6 @@ class WaysOut:
             suffixes.append(f"tangent={tangent!r}")
         if isinstance(array, Tracer):
             return f"tensor({', '.join([str(array), *suffixes])})"
+        if not (array.is_fully_addressable or array.is_fully_replicated):
+            return f"tensor({', '.join(['...', f'size={array.shape}', *suffixes])})"
         return printing.format_tensor(np.asarray(array), suffixes=suffixes)

@@ -20,8 +20,8 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # files of one entry may import from each other as long as they make no cycle. `dyngraph` is the
 # package root, so that only the demo may import from it.
 READING_ORDER = """
-    user_code errors configuration tracing modes pending sequence pure dtypes devices storage
-    donation viewing kernels mapped_plan printing tangents batches
+    user_code errors configuration tracing modes pending sequence placement pure dtypes devices
+    storage donation viewing kernels mapped_plan printing tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
     graph.calling graph.accumulate graph.entry graph.passing graph.engine graph
     described ways_out tensor random
@@ -67,7 +67,7 @@ READING_ORDER = """
     interop.leaves interop.from_jax interop.to_jax interop
     steps.reached steps.sources steps.watch steps.arguments steps.effects steps.conditions
     steps.trace steps.recorded steps.program steps.step steps
-    viz
+    sharding viz
     comparison.agreement comparison.listing comparison.rounds comparison.sizes
     comparison.arguments comparison.ways comparison.page comparison.report comparison.compare
     comparison

@@ -33,9 +33,9 @@ from dyngraph.graph.node import Edge, InputMetadata, Node, PythonCall, Values
 from dyngraph.graph.packing import Hooks, Packed, pack
 from dyngraph.graph.saved import SavedTensor
 from dyngraph.operator_node import unpacked
+from dyngraph.placement import place_of, put
 from dyngraph.storage import Storage, cell_of
 from dyngraph.tensor import Tensor, new_tensor, tensor_at
-from dyngraph.values import place_of, put
 
 
 class FunctionCtx:

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from dyngraph import modes
 from dyngraph.autograd.function_node import BackwardCFunction
 from dyngraph.errors import FunctionError
+from dyngraph.placement import place_of, put
 from dyngraph.storage import cell_of
 from dyngraph.tangents import Level, current_level, give_tangent, open_level, tangent_of
 from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.values import place_of, put
 from dyngraph.views import View, copy_slices, memory_of, run_through
 
 _NOT_IN_PLACE = (

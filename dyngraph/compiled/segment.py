@@ -19,6 +19,7 @@ from dyngraph.compiled.program import Aval, Call, run_call
 from dyngraph.compiled.schedule import Schedule, find_schedule, forget
 from dyngraph.graph.node import Node, blame
 from dyngraph.kernels import weak_type
+from dyngraph.placement import constraint, spread_of
 from dyngraph.tensor import LEAF, Tensor
 from dyngraph.tracing import Tracer
 from dyngraph.values import ARRAYS, add_gradients, sum_arrays
@@ -109,6 +110,13 @@ class Segment:
         (total,) = self.note(sum_arrays, parts, [aval_of(parts[0])], None, add_gradients)
         return total
 
+    def put(self, value: Symbol, place: Any) -> Any:
+        """The gradient, noted to be spread like that; itself where it is to be as XLA makes it."""
+        if place is None or self.devices != place.device_set:
+            return value
+        (moved,) = self.note(constraint(place), [value], [value.aval], None)
+        return moved
+
     def can_take(self, array: Any) -> bool:
         """Whether an array is on the devices of what was noted."""
         return devices_of(array) in (None, self.devices) or self.devices is None
@@ -157,16 +165,16 @@ class Settled:
         segment = self.segment
         for place, (leaf, value, at) in enumerate(segment.accumulated):
             grad = leaf.need_meta().grad
-            if (
-                grad is None
-                or type(value) is not Symbol
-                or value.value is not None
-                or not segment.can_take(grad._cell.array)
-            ):
+            if type(value) is not Symbol or value.value is not None:
                 self.accumulated.append((leaf, value))
+                continue
+            segment.accumulated[place] = leaf, value.number, at  # lets go of the Symbol
+            spread = spread_of(leaf._cell.array)
+            if grad is None or not segment.can_take(grad._cell.array):
+                self.accumulated.append((leaf, segment.put(value, spread)))
             else:
-                self.totals.append((leaf, segment.sum_of([grad._cell.array, value])))
-                segment.accumulated[place] = leaf, value.number, at  # lets go of the Symbol
+                total = segment.sum_of([grad._cell.array, value])
+                self.totals.append((leaf, segment.put(total, spread)))
 
     def _run_calls_or_each(self) -> None:
         try:

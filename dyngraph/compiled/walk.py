@@ -17,6 +17,7 @@ import jax
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge, Node
+from dyngraph.placement import are_many, spread_of
 from dyngraph.tensor import Tensor
 from dyngraph.values import PENDING
 
@@ -96,9 +97,10 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
     if with_extra and not _note_extras(with_extra, numbers, retained):
         return None
 
-    leaves, grads = [], []
+    leaves, grads, values = [], [], []
     for node in accumulating:
         variable = node.variable
+        values.append(variable._cell.held if pending else variable._cell.array)
         leaves.append(variable)
         meta = variable._meta
         grad = None
@@ -125,7 +127,8 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
         tuple([number for _, number in onward]),
         tuple([places[i] for i in ids]),
         _types(arrays),
-        _types([leaf._cell.held if pending else leaf._cell.array for leaf in leaves]),
+        _types(values),
+        tuple(map(spread_of, values)) if are_many() else (),
         tuple([numbers[node] for node in accumulating]),
         tuple([grad is not None for grad in grads]),
         tuple([(numbers[node], number) for node, number in edges]),

@@ -45,6 +45,7 @@ from dyngraph.nn.modules.batchnorm import (
     BatchNorm1d as BatchNorm1d,
     BatchNorm2d as BatchNorm2d,
     BatchNorm3d as BatchNorm3d,
+    SyncBatchNorm as SyncBatchNorm,
 )
 from dyngraph.nn.modules.container import (
     ModuleDict as ModuleDict,
@@ -326,6 +327,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",

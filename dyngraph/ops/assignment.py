@@ -16,12 +16,11 @@ from dyngraph.dispatch import lift
 from dyngraph.kernels import Kernel
 from dyngraph.ops.basic_indexing import basic_plan
 from dyngraph.ops.complexes import imag, real
-from dyngraph.ops.conversion import convert
+from dyngraph.ops.conversion import beside
 from dyngraph.ops.indexing import basic_items, index_put_operator, split_index
 from dyngraph.ops.masks import masked_fill
 from dyngraph.storage import Storage, cell_of
 from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.values import place_of
 from dyngraph.viewing import contiguous_stride
 from dyngraph.views import Step
 from dyngraph.writing import assign, assign_part, overwritten, snapshot
@@ -48,8 +47,8 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
                 "tensor by dg.tensor(...)."
             )
         value = new_tensor(cell_of(lift(value, "__setitem__", "value")))
-    elif value._cell.held.shape and place_of(value._cell.held) != place_of(own):
-        value = convert(value, None, input.device)
+    elif value._cell.held.shape:
+        value = beside(value, input)
     items = basic_items(index)
     if items is None:
         _put_at(input, index if type(index) is tuple else (index,), value)

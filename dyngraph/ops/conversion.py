@@ -14,15 +14,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Sharding
 
 from dyngraph import devices, dtypes, modes
 from dyngraph.graph.node import InputMetadata, Node, Values, creation_numbers
 from dyngraph.kernels import same
 from dyngraph.ops.operator import define
+from dyngraph.pending import Pending
+from dyngraph.placement import can_constrain, devices_of, place_beside, spread_of
 from dyngraph.storage import cell_of
 from dyngraph.tangents import give_tangent, tangents_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
+from dyngraph.values import spreader
 
 
 def _cast(self: Any, *, dtype: Any) -> Any:
@@ -100,6 +104,8 @@ def convert(
             UserWarning,
             stacklevel=3,
         )
+    if isinstance(device, Sharding):
+        return _spread(tensor, wanted, device, copy=copy)
     if device is not None and not isinstance(array, Tracer):
         place = devices.as_jax_device(device)
         if array.devices() != {place}:
@@ -109,6 +115,31 @@ def convert(
     if dtype is None or dtype.is_differentiable:
         return _to_copy(tensor, dtype=wanted)
     return _to_copy_without_gradient(tensor, dtype=wanted)
+
+
+def _spread(tensor: Tensor, dtype: Any, place: Any, *, copy: builtins.bool) -> Tensor:
+    """`tensor` with that dtype, spread over devices; an operator, unless other devices are to
+    have it."""
+    array = tensor._cell.held
+    is_known = array.__class__ is not Pending and not isinstance(array, Tracer)
+    if is_known and array.sharding == place and array.dtype == dtype and not copy:
+        return tensor
+    source = spread_of(array) if is_known else place
+    devices = devices_of(array)
+    if source is None or not can_constrain(place) or devices not in (None, place.device_set):
+        return _move(tensor, dtype, place)
+    if array.dtype != dtype:
+        tensor = convert(tensor, dtypes.of(dtype), None)
+    return spreader(place, source)(tensor)
+
+
+def beside(tensor: Tensor, other: Tensor) -> Tensor:
+    """`tensor` on the devices of `other`, spread as that is where it has the same shape."""
+    array, like = tensor._cell.held, other._cell.held
+    devices = devices_of(array), devices_of(like)
+    if None in devices or devices[0] == devices[1]:
+        return tensor
+    return convert(tensor, None, place_beside(like, array.shape))
 
 
 def to(
@@ -123,7 +154,8 @@ def to(
     """The tensor with another dtype, on another device, or with both as another tensor has them.
 
     `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`, each with `copy=True` to get a
-    copy even where nothing changes; `non_blocking` and `memory_format` have no effect. Raises
+    copy even where nothing changes; `non_blocking` and `memory_format` have no effect. In place of
+    a device may stand a `jax.sharding.Sharding`, which spreads the tensor over several. Raises
     TypeError for a 64-bit dtype while JAX has x64 off, RuntimeError for an unknown device.
 
     >>> dg.tensor([1.7, -1.7]).to(dg.int32)
@@ -132,17 +164,19 @@ def to(
     >>> x.to(dg.float32) is x
     True
     """
-    return convert(input, *parse_to(args, dtype, device), copy=copy or _says_copy(args))
+    found = parse_to(args, dtype, device, input._cell.held.shape)
+    return convert(input, *found, copy=copy or _says_copy(args))
 
 
 def parse_to(
-    args: Sequence[Any], dtype: Any = None, device: Any = None
+    args: Sequence[Any], dtype: Any = None, device: Any = None, shape: Sequence[int] = ()
 ) -> tuple[dtypes.dtype | None, Any]:
-    """The dtype and the device that the arguments of `to` name, None for those they do not."""
+    """The dtype and the device that the arguments of `to`, of a tensor of this shape, name; None
+    for those they do not."""
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)
-        dtype, device = other.dtype, other.device
+        dtype, device = other.dtype, place_beside(other._cell.held, shape)
     elif rest and (rest[0] is None or isinstance(rest[0], _DEVICES)):
         device = rest.pop(0)
         if rest and not isinstance(rest[0], builtins.bool):
@@ -165,7 +199,7 @@ def _says_copy(args: Sequence[Any]) -> builtins.bool:
     return len(flags) == 2 and flags[1]
 
 
-_DEVICES = (str, devices.device, jax.Device, builtins.int)
+_DEVICES = (str, devices.device, jax.Device, Sharding, builtins.int)
 
 _TYPE_NAMES = {
     dtypes.bool: "Bool",
@@ -217,7 +251,7 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
     >>> dg.tensor([1.7]).type_as(dg.tensor([2]))
     tensor([1])
     """
-    return convert(input, other.dtype, other.device)
+    return convert(input, other.dtype, place_beside(other._cell.held, input.shape))
 
 
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:

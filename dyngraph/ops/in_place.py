@@ -15,7 +15,7 @@ import numpy as np
 
 from dyngraph.dispatch import OPERANDS
 from dyngraph.errors import InPlaceError
-from dyngraph.ops.conversion import convert
+from dyngraph.ops.conversion import beside
 from dyngraph.ops.dropouts import dropout
 from dyngraph.ops.factory_arguments import read_size
 from dyngraph.ops.filled import zeros
@@ -138,8 +138,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         )
     if not _broadcasts(src._cell.held.shape, input._cell.held.shape):
         raise InPlaceError.shape("copy_", tuple(input.shape), tuple(src.shape))
-    if src.device != input.device:
-        src = convert(src, None, input.device)
+    src = beside(src, input)
     return assign(input, overwritten(snapshot(input), src), "copy_")
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from dyngraph import modes
 from dyngraph.graph.hooks import HookList, RemovableHandle
+from dyngraph.placement import place_beside
 from dyngraph.pure import current_pure
 from dyngraph.tensor import Tensor
 
@@ -389,9 +390,10 @@ def _fit(value: Any, param: Tensor, key: str = "") -> Any:
         with modes.no_grad():
             if key == "step":
                 return value.clone()
+            place = place_beside(param._cell.array, value.shape)
             if param.is_floating_point():
-                return value.to(dtype=param.dtype, device=param.device, copy=True)
-            return value.to(device=param.device, copy=True)
+                return value.to(dtype=param.dtype, device=place, copy=True)
+            return value.to(device=place, copy=True)
     if isinstance(value, dict):
         return {name: _fit(part, param, name) for name, part in value.items()}
     if isinstance(value, list | tuple):

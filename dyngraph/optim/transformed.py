@@ -30,11 +30,11 @@ from dyngraph.optim.need_optax import need_optax
 from dyngraph.optim.optimizer import Group, Optimizer
 from dyngraph.optim.options import Fixed, lower
 from dyngraph.optim.update import Inputs, Lists, Rule, run, start
+from dyngraph.placement import place_beside, put, spread_of
 from dyngraph.pure import current_pure
 from dyngraph.storage import cell_of, write_all
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
-from dyngraph.values import put
 
 MOST_STRUCTURES = 8
 """So many combinations of parameters with gradients are compiled for an optimizer."""
@@ -173,6 +173,7 @@ class TransformedOptimizer(Optimizer):
             check_writable(p)
             place, state = _place(p._cell.array), self.state.get(p) or {}
             if self._is_started(group, state):
+                _follow(p, state)
                 key = place, False, *[id(state[name]) for name in self.shared_names]
                 members[key].append(p)
             else:
@@ -320,6 +321,16 @@ def _beside(array: Any, param: Tensor) -> Any:
     if isinstance(like, Tracer) or like.shape != array.shape:
         return array
     return array if len(like.sharding.device_set) == 1 else put(array, like.sharding)
+
+
+def _follow(param: Tensor, state: dict[str, Tensor]) -> None:
+    """Puts a state on the devices that its parameter has been spread over since the last step."""
+    if spread_of(param._cell.array) is None:
+        return
+    for tensor in state.values():
+        place = place_beside(param._cell.array, tensor.shape)
+        if not isinstance(tensor._cell.array, Tracer):
+            tensor._cell.array = put(tensor._cell.array, place)
 
 
 def _place(array: Any) -> Any:

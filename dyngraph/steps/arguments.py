@@ -12,12 +12,14 @@ import jax
 import numpy as np
 
 from dyngraph.kernels import weak_type
+from dyngraph.placement import spread_of
 from dyngraph.tensor import LEAF, Tensor
 from dyngraph.tracing import Tracer
 
 
 class OfTensor(NamedTuple):
-    """A tensor of this kind. `like` is the place of the first argument with the same Storage."""
+    """A tensor of this kind. `like` is the place of the first argument with the same Storage,
+    `spread` how it is spread over several devices."""
 
     shape: tuple[int, ...] | None
     dtype: Any
@@ -26,6 +28,7 @@ class OfTensor(NamedTuple):
     requires_grad: bool
     is_inference: bool
     like: int
+    spread: Any
 
     def without_shape(self) -> OfTensor:
         return self._replace(shape=None)
@@ -109,6 +112,7 @@ def read_arguments(name: str, args: Any, kwargs: Any) -> Arguments | None:
                     edge is not None,
                     leaf._cell.version is None,
                     like,
+                    spread_of(array),
                 )
             )
         elif isinstance(leaf, Tracer):

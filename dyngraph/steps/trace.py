@@ -22,6 +22,7 @@ import numpy as np
 from dyngraph.graph import engine
 from dyngraph.graph.engine import GraphTask
 from dyngraph.interop.to_jax import Differentiated, apply_function
+from dyngraph.placement import constraint, spread_of
 from dyngraph.pure import Pure
 from dyngraph.steps.effects import (
     Again,
@@ -104,6 +105,7 @@ class StepTrace(Watch):
         self.reached = reached
         self.make_arguments = make_arguments
         self.inputs, self.leaves = found
+        self.spreads = {id(cell): spread_of(cell.array) for cell in self.inputs}
         self.grads_before = [grad_of(leaf) for leaf in self.leaves]
         self.places = {id(cell): place for place, cell in enumerate(self.inputs)}
         self.generators: dict[int, _Generator] = {}
@@ -279,7 +281,12 @@ class StepTrace(Watch):
             seen[id(leaf)] = place
             results.append(self._result(leaf, outputs))
         written = [
-            Written(place, _add(outputs, cell.array), entry.writes, _written_at(cell))
+            Written(
+                place,
+                _add(outputs, self._beside(cell, cell.array)),
+                entry.writes,
+                _written_at(cell),
+            )
             for entry in self.cells.values()
             if (cell := entry.cell()) is not None and (place := self._place(entry)) is not None
         ]
@@ -333,8 +340,15 @@ class StepTrace(Watch):
                 continue
             now = grad_of(leaf)
             result = None if now is None else self._result(now, outputs)
+            if isinstance(result, Value):
+                outputs[result.place] = self._beside(leaf._cell, outputs[result.place])
             found.append((entry.tensor if number is None else number, result))
         return found
+
+    def _beside(self, cell: Storage, array: Any) -> Any:
+        """An array that is to be spread over devices as the Storage was before the step."""
+        place = self.spreads.get(id(cell))
+        return array if place is None else constraint(place)(array)
 
     def _result(self, leaf: Any, outputs: list[Any]) -> Result:
         if isinstance(leaf, Tracer):

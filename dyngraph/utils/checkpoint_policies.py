@@ -13,8 +13,8 @@ import jax
 from dyngraph import devices
 from dyngraph.errors import CheckpointError
 from dyngraph.observed import Interceptor
+from dyngraph.placement import put
 from dyngraph.tensor import Tensor
-from dyngraph.values import put
 
 SAC_IGNORED_OPS = frozenset({"detach"})
 """The names of operators that no policy is asked about."""

@@ -26,11 +26,11 @@ from dyngraph.graph import engine
 from dyngraph.graph.node import creation_numbers
 from dyngraph.graph.packing import saved_tensors_hooks
 from dyngraph.observed import OperatorLog
+from dyngraph.placement import place_of
 from dyngraph.random import default_generator, fork_rng
 from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
-from dyngraph.values import place_of
 
 Contexts = tuple[contextlib.AbstractContextManager[Any], contextlib.AbstractContextManager[Any]]
 _group: ContextVar[GraphExecGroup | None] = ContextVar("dyngraph_graph_group", default=None)

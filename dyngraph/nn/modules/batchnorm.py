@@ -13,7 +13,7 @@ from dyngraph.ops.filled import empty, ones, zeros
 from dyngraph.ops.from_data import tensor
 from dyngraph.tensor import Tensor
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 
 
 class _NormBase(Module):
@@ -155,3 +155,73 @@ class BatchNorm3d(_BatchNorm):
     """
 
     ranks = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """BatchNorm over a batch that is spread over devices; input: (N, C, ...).
+
+    The statistics of every BatchNorm here are those of the whole batch, wherever its parts are, so
+    this is BatchNorm for any number of dims, under the name that programs for several devices use.
+    `process_group` must be None: the sharding of the batch says which devices have it. Raises
+    ValueError for another, and for input of fewer than 2 dims.
+
+    >>> dg.nn.SyncBatchNorm(1)(dg.tensor([[1.0], [3.0]])).tolist()
+    [[-0.9999949932098389], [0.9999949932098389]]
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        _check_group(process_group)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with a SyncBatchNorm, which takes over parameters and statistics, in place of
+        each BatchNorm in it; of a BatchNorm itself, the SyncBatchNorm.
+
+        >>> net = dg.nn.Sequential(dg.nn.Linear(2, 3), dg.nn.BatchNorm1d(3))
+        >>> type(dg.nn.SyncBatchNorm.convert_sync_batchnorm(net)[1]).__name__
+        'SyncBatchNorm'
+        """
+        _check_group(process_group)
+        converted = module
+        if isinstance(module, _BatchNorm):
+            converted = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                bias=module.bias is not None,
+            )
+            converted._parameters.update(module._parameters)
+            converted._buffers.update(module._buffers)
+            converted.training = module.training
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child))
+        return converted
+
+
+def _check_group(process_group: Any) -> None:
+    if process_group is not None:
+        raise ValueError(
+            f"process_group must be None, got {process_group!r}: statistics are those of the whole "
+            "batch. Normalize a part of it by itself for those of a part."
+        )

@@ -12,9 +12,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from dyngraph.placement import place_of, put
 from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
-from dyngraph.values import place_of, put
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
