@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 from jax import Device
+from jax.sharding import Sharding
 
 from dyngraph.tracing import Tracer
 
@@ -102,5 +103,6 @@ def of(array: jax.Array) -> device:
 
 
 def as_jax_device(value: Any) -> Any:
-    """The JAX device that `value` names; None stays None, which is JAX's default device."""
-    return None if value is None else device(value).jax
+    """The JAX device that `value` names; None stays None, which is JAX's default device, and a
+    sharding, which names several, what it is."""
+    return value if value is None or isinstance(value, Sharding) else device(value).jax

@@ -29,6 +29,7 @@ from dyngraph import batches, devices, dtypes
 from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.views import memory_of
+from dyngraph.ways_out import read
 
 __all__ = ["load", "save"]
 
@@ -73,8 +74,9 @@ def save(obj: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str], map_location: Any = None, *, device: Any = None) -> Any:
     """What `save` has written, or the dict of tensors in a safetensors file of another writer.
 
-    Tensors go to `device`, which `map_location` is PyTorch's word for; by default to JAX's default
-    device. 64-bit integers become 32-bit ones where JAX has x64 off and they fit.
+    Tensors go to `device`, which `map_location` is PyTorch's word for and which may be a
+    `jax.sharding.Sharding`; by default to JAX's default device. 64-bit integers become 32-bit ones
+    where JAX has x64 off and they fit.
 
     Raises FileNotFoundError, and RuntimeError for a file that is cut off, damaged, or of another
     kind. TypeError for 64-bit floats while JAX has x64 off.
@@ -223,7 +225,7 @@ class _Writer:
         memory = id(tensor if steps else root)
         self._kept.append(root)
         if memory not in self._names:
-            self._names[memory] = self._array(np.asarray(tensor._cell.array), path)
+            self._names[memory] = self._array(read(tensor._cell.array, "save()", np.asarray), path)
         number = self._numbers.setdefault(id(tensor), len(self._numbers))
         self._kept.append(tensor)
         described: dict[str, Any] = {"tensor": self._names[memory], "number": number}

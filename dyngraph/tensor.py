@@ -23,6 +23,7 @@ from dyngraph.errors import InPlaceError, LeafError
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.hooks import HookList, RemovableHandle
 from dyngraph.graph.node import Edge, GradientEdge, Node
+from dyngraph.placement import are_many, devices_of
 from dyngraph.pure import current_pure
 from dyngraph.storage import Storage, cell_of
 from dyngraph.ways_out import WaysOut
@@ -256,6 +257,13 @@ class Tensor(Described, WaysOut, Methods):
                 f"attempting to assign a gradient with device type '{value.device}' to a tensor "
                 f"with device type '{self.device}'. Move it by .to('{self.device}')."
             )
+        if are_many() and (own := devices_of(self._cell.held)) is not None:
+            other = devices_of(value._cell.held)
+            if other is not None and other != own:
+                raise RuntimeError(
+                    f"attempting to assign a gradient on {len(other)} device(s) to a tensor on "
+                    f"{len(own)}. Spread it by .to(tensor.sharding)."
+                )
 
     _grad = grad
     _grad_fn = grad_fn

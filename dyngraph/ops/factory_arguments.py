@@ -56,9 +56,9 @@ def only_size(where: str, size: Any) -> tuple[int, ...]:
 
 def place_of(device: Any) -> jax.sharding.Sharding | None:
     """Where to make a tensor; None is JAX's default device, to which the array is not bound."""
-    if device is None:
-        return None
-    return jax.sharding.SingleDeviceSharding(devices.as_jax_device(device))  # type: ignore[arg-type]
+    place = devices.as_jax_device(device)
+    is_device = isinstance(place, jax.Device)
+    return jax.sharding.SingleDeviceSharding(place) if is_device else place  # type: ignore[arg-type]
 
 
 def place_like(tensor: Tensor, device: Any, *, same_shape: bool = True) -> Any:

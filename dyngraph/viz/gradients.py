@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from dyngraph.placement import words
 from dyngraph.tensor import Tensor
 from dyngraph.viz.figures import Figures, measured
 from dyngraph.viz.lettering import described
@@ -88,14 +89,20 @@ def grad_report(params: Any) -> GradReport:
     rows = []
     for i, (name, tensor) in enumerate(tensors):
         if i not in found:
-            rows.append(GradRow(name, "none", None, None, None, None, None, str(tensor.device)))
+            rows.append(GradRow(name, "none", None, None, None, None, None, _place(tensor)))
             continue
         figures = Figures(*map(float, found[i]))
         value = described(grads[i].shape, grads[i].dtype)
         share = figures.zeros / max(grads[i].numel(), 1)
-        counts, device = (int(figures.nan), int(figures.inf)), str(grads[i].device)
-        rows.append(GradRow(name, value, figures.norm, figures.largest, share, *counts, device))
+        counts, place = (int(figures.nan), int(figures.inf)), _place(grads[i])
+        rows.append(GradRow(name, value, figures.norm, figures.largest, share, *counts, place))
     return GradReport(rows)
+
+
+def _place(tensor: Tensor) -> str:
+    """The device of a tensor, or how it is spread over several."""
+    place = tensor.sharding
+    return str(tensor.device) if place is None or place.num_devices == 1 else words(place)
 
 
 def _named(params: Any) -> list[tuple[str, Tensor]]:

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from dyngraph.placement import place_of, put
+from dyngraph.placement import place_beside, place_of, put
 from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 
@@ -132,7 +132,7 @@ def clip_grads_with_norm_(
     """
     for group in _by_device(_grads(_listed(parameters))):
         arrays = _arrays(group)
-        total = put(total_norm._cell.array, place_of(arrays[0]))
+        total = put(total_norm._cell.array, place_beside(arrays[0], ()))
         _write(group, _scale_kernel(arrays, total, float(max_norm)))
 
 

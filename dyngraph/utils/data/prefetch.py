@@ -42,8 +42,7 @@ class Prefetcher:
             raise ValueError(f"prefetch: size must be positive, got {size}")
         self.iterable = iterable
         self.size = size
-        is_sharding = isinstance(device, jax.sharding.Sharding)
-        self.place = device if is_sharding else devices.as_jax_device(device)
+        self.place = devices.as_jax_device(device)
         self._state: Any = None
 
     def __len__(self) -> int:

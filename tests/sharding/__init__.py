@@ -1,0 +1,1 @@
+"""Tensors, modules and programs on several devices: dyngraph.sharding."""
