@@ -9,6 +9,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 import dyngraph as dg
+from dyngraph.pending import Pending
 from tests.sharding.helpers import data_mesh, in_each_way, repeat, sharding, spec_of
 
 ROWS = np.arange(64, dtype=np.float32).reshape(8, 8) / 64
@@ -61,6 +62,36 @@ def test_sum_of_gradients_of_a_replicated_leaf_is_replicated(way: str) -> None:
     grad = go_backward(way, weight(), times=3)
     assert grad.sharding.is_fully_replicated
     np.testing.assert_allclose(grad.tolist(), slope(times=3), rtol=1e-6)
+
+
+def test_gradient_of_a_spread_leaf_is_put_off_as_others_are() -> None:
+    w, x = weight("data"), batch()
+    with dg.deferred():
+        (x @ w).sum().backward()
+        assert w.grad is not None
+        assert type(w.grad._cell.held) is Pending
+
+
+def test_compiled_backward_has_the_leafs_sharding_in_its_program() -> None:
+    dg.compiled.clear()
+    go_backward("compiled", weight("data"), times=1)
+    assert any("sharding_constraint" in str(program.jaxpr) for program in dg.compiled.programs())
+
+
+def test_compiled_step_tells_apart_how_arguments_are_spread() -> None:
+    @dg.compile
+    def step(w: dg.Tensor) -> dg.Tensor:
+        loss = (w * w).sum()
+        loss.backward()
+        return loss
+
+    found = []
+    for axes in ((), ("data",), ()):
+        w = weight(*axes)
+        step(w)
+        assert w.grad is not None
+        found.append(spec_of(w.grad))
+    assert found == [P(), P("data"), P()]
 
 
 def test_one_structure_on_one_device_and_on_several() -> None:

@@ -34,7 +34,7 @@ def placed(how: str) -> Any:
 def train(model: Any, way: str = "eager", *, times: int = 3) -> tuple[list[float], Any]:
     """Losses and the optimizer of some steps of Adam, the batch spread if the model is."""
     optimizer = dg.optim.Adam(model.parameters(), lr=0.01)
-    x = dg.tensor(X)
+    x = dg.tensor(X, device=model[0].weight.device)
     if model[0].weight.sharding.num_devices > 1:
         x = sharding.shard(x, data_mesh(), "data")
 
@@ -106,7 +106,7 @@ def test_parameter_without_a_dim_that_divides_is_replicated() -> None:
 
 
 def test_state_follows_a_parameter_that_is_spread_later(alone: Any) -> None:
-    model = net()
+    model = net().to("cpu:1")
     _, optimizer = train(model, times=1)
     sharding.fully_shard(model, data_mesh(), min_size=17)
     x = sharding.shard(dg.tensor(X), data_mesh(), "data")
