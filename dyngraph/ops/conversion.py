@@ -169,7 +169,7 @@ def to(
 
 
 def parse_to(
-    args: Sequence[Any], dtype: Any = None, device: Any = None, shape: Sequence[int] = ()
+    args: Sequence[Any], dtype: Any = None, device: Any = None, shape: Sequence[builtins.int] = ()
 ) -> tuple[dtypes.dtype | None, Any]:
     """The dtype and the device that the arguments of `to`, of a tensor of this shape, name; None
     for those they do not."""

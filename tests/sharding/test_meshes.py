@@ -52,7 +52,7 @@ def test_dim_is_split_by_two_axes() -> None:
         (lambda: sharding.mesh(data=0), ValueError, "a number of devices or -1"),
         (lambda: sharding.placement(data_mesh(), "rows"), ValueError, r"one of \['data'\]"),
         (lambda: sharding.placement(data_mesh(), "data", "data"), ValueError, "or None"),
-        (lambda: sharding.placement("data"), TypeError, r"by dg\.sharding\.mesh"),
+        (lambda: sharding.placement("data"), TypeError, r"by dg\.sharding\.mesh"),  # type: ignore[arg-type]
         (
             lambda: sharding.placement(jax.make_mesh((4,), ("i",), (AxisType.Explicit,)), "i"),
             ValueError,

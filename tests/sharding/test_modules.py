@@ -85,7 +85,7 @@ def test_parameters_gradients_and_state_stay_spread(way: str) -> None:
 
 @pytest.mark.parametrize("backward_mode", [EAGER, COMPILED], indirect=True)
 def test_statistics_are_those_of_the_whole_batch(backward_mode: str, alone: Any) -> None:
-    model = dg.nn.SyncBatchNorm.convert_sync_batchnorm(placed("replicated"))
+    model: Any = dg.nn.SyncBatchNorm.convert_sync_batchnorm(placed("replicated"))
     train(model)
     np.testing.assert_allclose(model[1].running_var.numpy(), alone[1]["1.running_var"], rtol=1e-4)
 

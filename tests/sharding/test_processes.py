@@ -1,4 +1,4 @@
-"""Programs of several processes: two of them go backward together, and starts that can't succeed."""
+"""Programs of several processes: two go backward together, and starts that can't succeed."""
 
 from __future__ import annotations
 
