@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
 
 from dyngraph.pending import Pending, resolved
 from dyngraph.sequence import are_many, note
@@ -41,7 +41,7 @@ def is_at(array: Any, place: Any) -> bool:
         return array.devices() == {place}
     own = array.sharding
     return own == place or (
-        own.num_devices > 1 < place.num_devices and own.is_equivalent_to(place, array.ndim)
+        own.num_devices == place.num_devices and own.is_equivalent_to(place, array.ndim)
     )
 
 
@@ -89,11 +89,6 @@ def place_beside(array: Any, shape: Sequence[int]) -> Any:
     if tuple(shape) == array.shape or type(place) is not NamedSharding:
         return place
     return NamedSharding(place.mesh, PartitionSpec())
-
-
-def replicated(mesh: Mesh) -> NamedSharding:
-    """A whole copy on each device of a mesh."""
-    return NamedSharding(mesh, PartitionSpec())
 
 
 def devices_of(array: Any) -> Any:

@@ -21,7 +21,6 @@ from dyngraph.nn import Module
 from dyngraph.nn.modules.conversion import become
 from dyngraph.ops.conversion import convert
 from dyngraph.ops.from_data import as_tensor
-from dyngraph.placement import replicated
 from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 
@@ -201,8 +200,7 @@ def replicate(what: T, mesh: Mesh) -> T:
     >>> net.weight.sharding.is_fully_replicated
     True
     """
-    placement(mesh)
-    place = replicated(mesh)
+    place = placement(mesh)
     if isinstance(what, Module):
         return what.to(place)
     tree = dict(what) if isinstance(what, Mapping) else what
@@ -238,7 +236,7 @@ def fully_shard(
         shard_(parameter, mesh, *axes)
     for part in module.modules():
         buffers = part._buffers
-        buffers.update({n: b.to(replicated(mesh)) for n, b in buffers.items() if b is not None})
+        buffers.update({n: b.to(placement(mesh)) for n, b in buffers.items() if b is not None})
     return module
 
 

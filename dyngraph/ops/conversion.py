@@ -21,7 +21,7 @@ from dyngraph.graph.node import InputMetadata, Node, Values, creation_numbers
 from dyngraph.kernels import same
 from dyngraph.ops.operator import define
 from dyngraph.pending import Pending
-from dyngraph.placement import can_constrain, devices_of, place_beside, spread_of
+from dyngraph.placement import can_constrain, devices_of, place_beside
 from dyngraph.storage import cell_of
 from dyngraph.tangents import give_tangent, tangents_of
 from dyngraph.tensor import Tensor, new_tensor
@@ -120,17 +120,19 @@ def convert(
 def _spread(tensor: Tensor, dtype: Any, place: Any, *, copy: builtins.bool) -> Tensor:
     """`tensor` with that dtype, spread over devices; an operator, unless other devices are to
     have it."""
-    array = tensor._cell.held
-    is_known = array.__class__ is not Pending and not isinstance(array, Tracer)
-    if is_known and array.sharding == place and array.dtype == dtype and not copy:
-        return tensor
-    source = spread_of(array) if is_known else place
-    devices = devices_of(array)
-    if source is None or not can_constrain(place) or devices not in (None, place.device_set):
-        return _move(tensor, dtype, place)
+    array, own = tensor._cell.held, None
+    if not isinstance(array, Tracer):
+        if array.__class__ is not Pending:
+            own = array.sharding
+            if own == place and array.dtype == dtype and not copy:
+                return tensor
+        if not can_constrain(place) or devices_of(array) != place.device_set:
+            return _move(tensor, dtype, place)
+    elif place.num_devices == 1:  # where a traced function runs is not its own choice
+        return convert(tensor, dtypes.of(dtype), None, copy=copy)
     if array.dtype != dtype:
         tensor = convert(tensor, dtypes.of(dtype), None)
-    return spreader(place, source)(tensor)
+    return spreader(place, place if own is None else own)(tensor)
 
 
 def beside(tensor: Tensor, other: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ class OfTensor(NamedTuple):
     spread: Any
 
     def without_shape(self) -> OfTensor:
-        return self._replace(shape=None)
+        return self._replace(shape=None, spread=None)
 
     def __str__(self) -> str:
         grad = ", requires_grad" if self.requires_grad else ""

@@ -170,6 +170,12 @@ def test_saved_tensor_is_loaded_as_asked(tmp_path: Path) -> None:
     assert (x.sharding, x.sum().item()) == (place, 28.0)
 
 
+def test_mesh_of_one_device_is_no_obstacle_in_a_compiled_step() -> None:
+    mesh = sharding.mesh(data=1)
+    double = dg.compile(lambda x: sharding.shard(x * 2, mesh, "data"))
+    assert [double(dg.ones(2)).tolist() for _ in range(2)] == [[2.0, 2.0]] * 2
+
+
 def test_pure_function_of_a_spread_tensor() -> None:
     place = sharding.placement(data_mesh(), "data")
     pure = jax.jit(dg.to_jax(lambda x: (x * 2).to(place)))
