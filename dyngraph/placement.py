@@ -30,8 +30,11 @@ def put(array: Any, place: Any) -> Any:
     """`array` at a device or a sharding, itself if it is there; a tracer stays what it is."""
     if place is None or isinstance(array, Tracer):
         return array
-    if array.__class__ is Pending and _is_for(array, place):
-        return note(constraint(place), array)
+    if array.__class__ is Pending:
+        if _is_for(array, place):
+            return note(constraint(place), array)
+    elif array.sharding == place:
+        return array
     return array if is_at(array, place) else jax.device_put(resolved(array), place)
 
 
