@@ -229,8 +229,8 @@ class BackwardPlan(ABC):
 
     __slots__ = (
         "_functions",
-        "_jitted",
         "kernel",
+        "known",
         "mapped",
         "needed",
         "operators",
@@ -248,7 +248,7 @@ class BackwardPlan(ABC):
         self.needed = tuple(needed)
         self.sources = tuple(sources)
         self.pick = _picker(kernel.spec, self.sources)
-        self._jitted: dict[Any, Callable[..., Any]] = {}
+        self.known: dict[Any, Callable[..., Any]] = {}
         self._functions: dict[Any, Callable[..., Any]] = {}
         self.operators: dict[Any, Callable[..., Any]] = {}
         self.mapped: dict[Any, BackwardPlan] = {}
@@ -261,11 +261,11 @@ class BackwardPlan(ABC):
         of those outputs that have none, and None for those that have.
         """
         try:
-            return self._jitted[targets, absent]
+            return self.known[targets, absent]
         except KeyError:
             # another thread may have been faster: all call the same kernel
             made = jax.jit(self.function(targets, absent))
-            return self._jitted.setdefault((targets, absent), made)
+            return self.known.setdefault((targets, absent), made)
 
     def function(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
         """The same, not jitted."""
