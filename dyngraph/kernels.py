@@ -331,17 +331,33 @@ def weak_type(array: Any) -> bool:
 class PlansByShape:
     """Plans of the default rule, `jax.vjp` of the kernel: one for each set of input shapes."""
 
-    __slots__ = ("_plans", "kernel", "needed")
+    __slots__ = ("_known", "_plans", "kernel", "needed")
 
     by_shape = True
+    MOST_KNOWN = 256
 
     def __init__(self, kernel: Kernel, needed: Sequence[str]) -> None:
         self.kernel = kernel
         self.needed = tuple(needed)
         self._plans: dict[Any, TracedPlan] = {}
+        self._known: dict[Any, tuple[TracedPlan, Any]] = {}
 
     def select(self, *inputs: Any) -> TracedPlan:
         """The plan for these inputs, traced when their shapes and dtypes are new."""
+        try:
+            avals = [x if x is None else x.aval for x in inputs]
+        except AttributeError:  # numpy's
+            return self._find(inputs)
+        # All results of one compiled kernel share their aval, and ids are hashed much faster.
+        key = tuple(map(id, avals))
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= self.MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = self._find(inputs), avals  # which keeps their ids theirs
+        return known[0]
+
+    def _find(self, inputs: Sequence[Any]) -> TracedPlan:
         key = tuple([x if x is None else (x.shape, x.dtype, weak_type(x)) for x in inputs])
         try:
             return self._plans[key]
