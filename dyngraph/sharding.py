@@ -7,9 +7,10 @@ those of one device, up to the order of sums.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import jax
@@ -147,6 +148,21 @@ def _size(mesh: Mesh, axis: Axis) -> int:
     return math.prod([mesh.shape[name] for name in names if name])
 
 
+@contextlib.contextmanager
+def _same_in_each_process() -> Iterator[None]:
+    """Inside, JAX's error for values that differ between processes says what to do."""
+    try:
+        yield
+    except AssertionError as error:
+        if jax.process_count() == 1:
+            raise
+        raise RuntimeError(
+            "a tensor to be spread over the devices of several processes has other values in each: "
+            "expected the same. Call dg.manual_seed() with one number before the model is made, or "
+            "pass the part of each process to from_local()."
+        ) from error
+
+
 # --- tensors and modules ----------------------------------------------------------------------
 
 
@@ -162,7 +178,9 @@ def shard(tensor: Tensor, mesh: Mesh, *axes: Axis) -> Tensor:
     >>> x.grad.sharding == x.sharding
     True
     """
-    return convert(tensor, None, _placement_of(tensor, mesh, axes))
+    place = _placement_of(tensor, mesh, axes)
+    with _same_in_each_process():
+        return convert(tensor, None, place)
 
 
 def shard_(tensor: Tensor, mesh: Mesh, *axes: Axis) -> Tensor:
@@ -182,7 +200,7 @@ def shard_(tensor: Tensor, mesh: Mesh, *axes: Axis) -> Tensor:
             f"shard_() spreads leaves in place, but this tensor of shape {list(tensor.shape)} is "
             f"{kind}. Use shard(), which returns another tensor."
         )
-    with modes.no_grad():
+    with modes.no_grad(), _same_in_each_process():
         for own in (tensor, tensor.grad):
             if own is not None:
                 become(own, convert(own, None, place))
@@ -201,10 +219,11 @@ def replicate(what: T, mesh: Mesh) -> T:
     True
     """
     place = placement(mesh)
-    if isinstance(what, Module):
-        return what.to(place)
     tree = dict(what) if isinstance(what, Mapping) else what
-    return jax.tree.map(lambda x: x.to(place) if isinstance(x, Tensor) else x, tree)
+    with _same_in_each_process():
+        if isinstance(what, Module):
+            return what.to(place)
+        return jax.tree.map(lambda x: x.to(place) if isinstance(x, Tensor) else x, tree)
 
 
 def fully_shard(

@@ -41,6 +41,10 @@ try:
     x.tolist()
 except RuntimeError as error:
     found["error"] = str(error)
+try:
+    dg.sharding.replicate(dg.tensor(float(index)), mesh)
+except RuntimeError as error:
+    found["differs"] = str(error)
 found["whole"] = dg.sharding.replicate(x, mesh).tolist()
 dg.sharding.stop()
 print("found", json.dumps(found))
@@ -101,6 +105,10 @@ def test_text_of_a_tensor_with_parts_elsewhere_says_where(found: Any) -> None:
 
 def test_value_of_a_tensor_with_parts_elsewhere_is_refused(found: Any) -> None:
     assert "Call dg.sharding.replicate(tensor, mesh) first" in found[1]["error"]
+
+
+def test_values_that_differ_between_processes_are_refused(found: Any) -> None:
+    assert "Call dg.manual_seed() with one number" in found[0]["differs"]
 
 
 def test_replicated_tensor_has_its_value_in_each_process(found: Any) -> None:
