@@ -12,6 +12,7 @@ from math import (
 
 import dyngraph.methods  # noqa: F401  (binds the operators to Tensor)
 from dyngraph import (
+    amp as amp,
     autograd as autograd,
     compiled as compiled,
     fft as fft,
@@ -29,6 +30,18 @@ from dyngraph import (
     steps as steps,
     utils as utils,
     viz as viz,
+)
+from dyngraph.amp.autocast_mode import (
+    autocast as autocast,
+    autocast_decrement_nesting as autocast_decrement_nesting,
+    autocast_increment_nesting as autocast_increment_nesting,
+    clear_autocast_cache as clear_autocast_cache,
+    get_autocast_dtype as get_autocast_dtype,
+    is_autocast_cache_enabled as is_autocast_cache_enabled,
+    is_autocast_enabled as is_autocast_enabled,
+    set_autocast_cache_enabled as set_autocast_cache_enabled,
+    set_autocast_dtype as set_autocast_dtype,
+    set_autocast_enabled as set_autocast_enabled,
 )
 from dyngraph.autograd.anomaly_mode import (
     is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
@@ -903,6 +916,9 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "autocast",
+    "autocast_decrement_nesting",
+    "autocast_increment_nesting",
     "avg_pool1d",
     "baddbmm",
     "bartlett_window",
@@ -951,6 +967,7 @@ __all__ = [
     "clamp_max_",
     "clamp_min",
     "clamp_min_",
+    "clear_autocast_cache",
     "clip",
     "clip_",
     "clone",
@@ -1090,6 +1107,7 @@ __all__ = [
     "ge",
     "geqrf",
     "ger",
+    "get_autocast_dtype",
     "get_default_dtype",
     "get_device",
     "get_rng_state",
@@ -1142,6 +1160,8 @@ __all__ = [
     "inverse",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
+    "is_autocast_cache_enabled",
+    "is_autocast_enabled",
     "is_complex",
     "is_conj",
     "is_distributed",
@@ -1349,6 +1369,9 @@ __all__ = [
     "selu",
     "selu_",
     "set_anomaly_enabled",
+    "set_autocast_cache_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
     "set_default_dtype",
     "set_grad_enabled",
     "set_printoptions",

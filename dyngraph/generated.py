@@ -16,6 +16,7 @@ from dyngraph.tensor import Tensor
 
 PACKAGE = Path(__file__).parent
 SUBMODULES = (
+    "amp",
     "autograd",
     "compiled",
     "fft",
@@ -35,6 +36,18 @@ SUBMODULES = (
     "viz",
 )
 NAMES = {
+    "dyngraph.amp.autocast_mode": (
+        "autocast",
+        "autocast_decrement_nesting",
+        "autocast_increment_nesting",
+        "clear_autocast_cache",
+        "get_autocast_dtype",
+        "is_autocast_cache_enabled",
+        "is_autocast_enabled",
+        "set_autocast_cache_enabled",
+        "set_autocast_dtype",
+        "set_autocast_enabled",
+    ),
     "dyngraph.autograd.anomaly_mode": (
         "is_anomaly_check_nan_enabled",
         "is_anomaly_enabled",

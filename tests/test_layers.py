@@ -25,6 +25,7 @@ READING_ORDER = """
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
     graph.calling graph.accumulate graph.entry graph.passing graph.engine graph
     described ways_out tensor random
+    cast_policies autocasting
     operator_node dispatch_source forward observed dispatch values lifting
     views writing
     ops.out ops.operator ops.arguments ops.rules ops.host_values
@@ -52,7 +53,7 @@ READING_ORDER = """
     ops.segments ops.packing ops.recurrence ops.recurrent
     ops.low_rank ops.native_losses ops.native_layers ops
     backward methods
-    numpy linalg fft special masked signal autograd
+    numpy linalg fft special masked signal autograd amp
     compiled.fusion compiled.report compiled.program compiled.pieces compiled.compilation
     compiled.difference compiled.schedule compiled.traced compiled.segment compiled.recording
     compiled.walk compiled.joined compiled.backward compiled.toggle compiled.deferral
