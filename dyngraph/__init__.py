@@ -60,8 +60,17 @@ from dyngraph.compiled.toggle import (
 from dyngraph.configuration import (
     config as config,
 )
+from dyngraph.determinism import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode as get_deterministic_debug_mode,
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+    set_deterministic_debug_mode as set_deterministic_debug_mode,
+    use_deterministic_algorithms as use_deterministic_algorithms,
+)
 from dyngraph.devices import (
     device as device,
+    get_default_device as get_default_device,
+    set_default_device as set_default_device,
 )
 from dyngraph.dtypes import (
     bfloat16 as bfloat16,
@@ -812,6 +821,10 @@ from dyngraph.ops.windows import (
     hann_window as hann_window,
     kaiser_window as kaiser_window,
 )
+from dyngraph.precision import (
+    get_float32_matmul_precision as get_float32_matmul_precision,
+    set_float32_matmul_precision as set_float32_matmul_precision,
+)
 from dyngraph.printing import (
     set_printoptions as set_printoptions,
 )
@@ -840,6 +853,18 @@ from dyngraph.tensor import (
     is_tensor as is_tensor,
     numel as numel,
 )
+from dyngraph.typed_tensors import (
+    BFloat16Tensor as BFloat16Tensor,
+    BoolTensor as BoolTensor,
+    ByteTensor as ByteTensor,
+    CharTensor as CharTensor,
+    DoubleTensor as DoubleTensor,
+    FloatTensor as FloatTensor,
+    HalfTensor as HalfTensor,
+    IntTensor as IntTensor,
+    LongTensor as LongTensor,
+    ShortTensor as ShortTensor,
+)
 from dyngraph.viz.explained import (
     explain_grad as explain_grad,
 )
@@ -848,7 +873,17 @@ from dyngraph.viz.gradients import (
 )
 
 __all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
     "Generator",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
     "Size",
     "Tensor",
     "abs",
@@ -894,6 +929,7 @@ __all__ = [
     "arctan_",
     "arctanh",
     "arctanh_",
+    "are_deterministic_algorithms_enabled",
     "argmax",
     "argmin",
     "argsort",
@@ -1108,8 +1144,11 @@ __all__ = [
     "geqrf",
     "ger",
     "get_autocast_dtype",
+    "get_default_device",
     "get_default_dtype",
+    "get_deterministic_debug_mode",
     "get_device",
+    "get_float32_matmul_precision",
     "get_rng_state",
     "grad_report",
     "gradient",
@@ -1164,6 +1203,7 @@ __all__ = [
     "is_autocast_enabled",
     "is_complex",
     "is_conj",
+    "is_deterministic_algorithms_warn_only_enabled",
     "is_distributed",
     "is_floating_point",
     "is_grad_enabled",
@@ -1372,7 +1412,10 @@ __all__ = [
     "set_autocast_cache_enabled",
     "set_autocast_dtype",
     "set_autocast_enabled",
+    "set_default_device",
     "set_default_dtype",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
     "set_grad_enabled",
     "set_printoptions",
     "set_rng_state",
@@ -1462,6 +1505,7 @@ __all__ = [
     "unsafe_split_with_sizes",
     "unsqueeze",
     "unsqueeze_copy",
+    "use_deterministic_algorithms",
     "vander",
     "var",
     "var_mean",

@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # package root, so that only the demo may import from it.
 READING_ORDER = """
     user_code errors configuration tracing modes pending sequence pure dtypes devices storage
-    donation viewing kernels mapped_plan printing tangents batches
+    donation determinism viewing kernels precision mapped_plan printing tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
     graph.calling graph.accumulate graph.entry graph.passing graph.engine graph
     described ways_out tensor random
@@ -52,7 +52,7 @@ READING_ORDER = """
     ops.fractional_pooling ops.layouts
     ops.segments ops.packing ops.recurrence ops.recurrent
     ops.low_rank ops.native_losses ops.native_layers ops
-    backward methods
+    typed_tensors backward methods
     numpy linalg fft special masked signal autograd amp
     compiled.fusion compiled.report compiled.program compiled.pieces compiled.compilation
     compiled.difference compiled.schedule compiled.traced compiled.segment compiled.recording

@@ -126,6 +126,7 @@ from dyngraph.nn.modules.module import (
     Module as Module,
 )
 from dyngraph.nn.modules.normalization import (
+    CrossMapLRN2d as CrossMapLRN2d,
     GroupNorm as GroupNorm,
     LayerNorm as LayerNorm,
     LocalResponseNorm as LocalResponseNorm,
@@ -253,6 +254,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
     "Dropout",
     "Dropout1d",
     "Dropout2d",

@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 
-from dyngraph import autocasting, dtypes, modes
+from dyngraph import autocasting, devices, dtypes, modes
 from dyngraph.compiled import report
 from dyngraph.graph.anomaly import frames_of_ours
 from dyngraph.interop.leaves import name_of
@@ -82,6 +82,8 @@ class CompiledStep:
             autocasting.state(),
             dtypes.get_default_dtype(),
             jax.config.jax_enable_x64,  # type: ignore[attr-defined]
+            jax.config.jax_default_matmul_precision,  # type: ignore[attr-defined]
+            devices.default(),
         )
         key = mode, given.kinds
         with self._lock:
