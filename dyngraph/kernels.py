@@ -229,8 +229,8 @@ class BackwardPlan(ABC):
 
     __slots__ = (
         "_functions",
-        "_jitted",
         "kernel",
+        "known",
         "mapped",
         "needed",
         "operators",
@@ -248,7 +248,7 @@ class BackwardPlan(ABC):
         self.needed = tuple(needed)
         self.sources = tuple(sources)
         self.pick = _picker(kernel.spec, self.sources)
-        self._jitted: dict[Any, Callable[..., Any]] = {}
+        self.known: dict[Any, Callable[..., Any]] = {}
         self._functions: dict[Any, Callable[..., Any]] = {}
         self.operators: dict[Any, Callable[..., Any]] = {}
         self.mapped: dict[Any, BackwardPlan] = {}
@@ -261,11 +261,11 @@ class BackwardPlan(ABC):
         of those outputs that have none, and None for those that have.
         """
         try:
-            return self._jitted[targets, absent]
+            return self.known[targets, absent]
         except KeyError:
             # another thread may have been faster: all call the same kernel
             made = jax.jit(self.function(targets, absent))
-            return self._jitted.setdefault((targets, absent), made)
+            return self.known.setdefault((targets, absent), made)
 
     def function(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
         """The same, not jitted."""
@@ -331,17 +331,33 @@ def weak_type(array: Any) -> bool:
 class PlansByShape:
     """Plans of the default rule, `jax.vjp` of the kernel: one for each set of input shapes."""
 
-    __slots__ = ("_plans", "kernel", "needed")
+    __slots__ = ("_known", "_plans", "kernel", "needed")
 
     by_shape = True
+    MOST_KNOWN = 256
 
     def __init__(self, kernel: Kernel, needed: Sequence[str]) -> None:
         self.kernel = kernel
         self.needed = tuple(needed)
         self._plans: dict[Any, TracedPlan] = {}
+        self._known: dict[Any, tuple[TracedPlan, Any]] = {}
 
     def select(self, *inputs: Any) -> TracedPlan:
         """The plan for these inputs, traced when their shapes and dtypes are new."""
+        try:
+            avals = [x if x is None else x.aval for x in inputs]
+        except AttributeError:  # numpy's
+            return self._find(inputs)
+        # All results of one compiled kernel share their aval, and ids are hashed much faster.
+        key = tuple(map(id, avals))
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= self.MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = self._find(inputs), avals  # which keeps their ids theirs
+        return known[0]
+
+    def _find(self, inputs: Sequence[Any]) -> TracedPlan:
         key = tuple([x if x is None else (x.shape, x.dtype, weak_type(x)) for x in inputs])
         try:
             return self._plans[key]

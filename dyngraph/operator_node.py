@@ -39,19 +39,20 @@ class OperatorNode(Node):
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
         if self.saved is None:
             raise GraphFreedError(self.name())
-        guards = self.guards
+        guards, edges, absent = self.guards, self.edges, None
         for i in range(0, len(guards), 2):
             owner = guards[i]
             if owner is not None and owner.version != guards[i + 1]:
                 self.check_version(i // 2)
-        absent = None
-        if any([g is None for g in grads]):
+        if grads[0] is None or (len(grads) > 1 and any([g is None for g in grads])):
             if all([g is None for g in grads]):
-                return (None,) * len(self.edges)
+                return (None,) * len(edges)
             pairs = zip(grads, self.outputs, strict=True)
             absent = tuple([meta if g is None else None for g, meta in pairs])
             grads = [g for g in grads if g is not None]
-        targets = tuple([None if n is None else n.outputs[nr] for n, nr in self.edges])
+        targets: tuple[Any, ...] = ()  # added to one by one: faster than a comprehension
+        for node, output_nr in edges:
+            targets += (None if node is None else node.outputs[output_nr],)
         if self.plan.passes_on and all([t is None or t == self.outputs[0] for t in targets]):
             return [None if t is None else grads[0] for t in targets]
         return values.run(self, targets, absent, grads)

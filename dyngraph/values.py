@@ -61,8 +61,7 @@ class Immediate:
     def blame(self, node: Node, error: Exception) -> None:
         blame(node, error)
 
-    def release(self, node: Node) -> None:
-        node.release()
+    release = staticmethod(operator.methodcaller("release"))
 
     def has(self, kind: str, value: Any) -> bool:
         return bool(_IS[kind](_array(value)).any())
@@ -80,10 +79,11 @@ class ArrayValues(Immediate):
     """Gradients are jax arrays: an ordinary backward, where nothing is recorded."""
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
-        saved = node.saved
+        saved, plan = node.saved, node.plan
         if type(saved) is not tuple:
             saved = node.arrays()
-        return node.plan.jitted(targets, absent)(*saved, *grads)
+        kernel = plan.known.get((targets, absent)) or plan.jitted(targets, absent)
+        return kernel(*saved, *grads)
 
     def total(self, parts: Sequence[jax.Array]) -> jax.Array:
         return sum_in_order(parts, sum_arrays)

@@ -194,13 +194,19 @@ def connect(tensor: Tensor, version: int | None) -> None:
 
 def as_views(parent: Tensor, results: Sequence[Tensor], kernel: Kernel, flags: int) -> Any:
     """Makes the parts that `kernel` has shown of `parent` share its memory."""
-    shape = parent._cell.held.shape
-    pieces = kernel.spec.viewing.pieces(shape, **kernel.statics)  # type: ignore[union-attr]
-    for result, (operator, others, statics) in zip(results, pieces, strict=True):
-        as_view(parent, result, operator.table.find(statics), others, flags)
+    steps = _pieces(kernel, parent._cell.held.shape)
+    for result, step in zip(results, steps, strict=True):
+        as_view(parent, result, *step, flags)
         if flags == modes.GRAD:
             result._view.made = SEVERAL
     return results
+
+
+@functools.lru_cache(64)
+def _pieces(kernel: Kernel, shape: tuple[int, ...]) -> list[Step]:
+    """The steps to the parts that `kernel` shows of a tensor of this shape."""
+    pieces = kernel.spec.viewing.pieces(shape, **kernel.statics)  # type: ignore[union-attr]
+    return [(operator.table.find(statics), others) for operator, others, statics in pieces]
 
 
 _stopped = Kernel(

@@ -85,7 +85,7 @@ def _history(node: Node) -> Iterator[str]:
 
 
 def run_watched(
-    node: Node, grads: list[Any], values: Values, run: Callable[[Node, list[Any]], Sequence[Any]]
+    values: Values, run: Callable[[Node, list[Any]], Sequence[Any]], node: Node, grads: list[Any]
 ) -> Sequence[Any]:
     """`run(node, grads)`, which warns of where the node was made if it fails or gives NaN."""
     token = _evaluated.set(node)

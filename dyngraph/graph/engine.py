@@ -33,61 +33,40 @@ class _Running(threading.local):
 
 _running = _Running()
 
+RunNode = Callable[[Node, list[Any]], Sequence[Any]]
+"""What runs a node and its hooks on gradients that are complete."""
 Runner = Callable[["GraphTask", Sequence[Edge], Sequence[Any]], None]
 """What sends gradients from the roots' edges through a graph: `GraphTask.run`, or another way to
 the same results."""
 
 
-class InputBuffer:
-    """The gradients that have arrived for one node: for each of its inputs a value, or several."""
+class InputBuffer(list[Any]):
+    """Several gradients that have arrived at one input of a node, and wait to be added."""
 
-    __slots__ = ("parts",)
+    # Note [Gradients wait to be added]
+    # A kernel call costs the same for two gradients as for sixteen, so small ones wait in a list.
+    # The order of the sum is the order of arrival either way.
 
-    def __init__(self, size: int) -> None:
-        self.parts: list[Any] = [None] * size
-
-    def add(self, position: int, value: Any, values: Values) -> None:
-        """Adds a value to what has arrived at `position`."""
-        # Note [Gradients wait to be added]
-        # A kernel call costs the same for two gradients as for sixteen, so small ones wait in a
-        # list. The order of the sum is the order of arrival either way.
-        arrived = self.parts[position]
-        if arrived is None:
-            self.parts[position] = value
-        elif type(arrived) is not list:
-            pair = [arrived, value]
-            self.parts[position] = pair if values.is_small(value) else values.total(pair)
-        else:
-            arrived.append(value)
-            if len(arrived) == MAX_WAITING:
-                self.parts[position] = values.total(arrived)
-
-    def collect(self, values: Values) -> list[Any]:
-        """The sum at each input, None where nothing arrived."""
-        parts = self.parts
-        for position, arrived in enumerate(parts):
-            if type(arrived) is list:
-                parts[position] = values.total(arrived)
-        return parts
+    __slots__ = ()
 
 
-class ReadyQueue:
-    """Nodes whose gradients are complete; hands out the one created last."""
+def add(arrived: Any, value: Any, values: Values) -> Any:
+    """What has arrived at an input, with a value more: a sum, or an InputBuffer."""
+    if type(arrived) is not InputBuffer:
+        pair = InputBuffer((arrived, value))
+        return pair if values.is_small(value) else values.total(pair)
+    arrived.append(value)
+    return values.total(arrived) if len(arrived) == MAX_WAITING else arrived
 
-    __slots__ = ("_heap", "_ticks")
+
+class ReadyQueue(list[tuple[int, int, Node, list[Any]]]):
+    """Nodes whose gradients are complete, each with these, as a heap: the one created last comes
+    first, and of those that were created together the one that got ready first."""
+
+    __slots__ = ("ticks",)
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Node]] = []
-        self._ticks = itertools.count()
-
-    def push(self, node: Node) -> None:
-        heappush(self._heap, (-node.sequence_nr, next(self._ticks), node))
-
-    def pop(self) -> Node:
-        return heappop(self._heap)[2]
-
-    def __len__(self) -> int:
-        return len(self._heap)
+        self.ticks = itertools.count()
 
 
 class GraphTask:
@@ -108,7 +87,6 @@ class GraphTask:
         "dependencies",
         "keep_graph",
         "needed",
-        "ready",
         "targets",
         "values",
     )
@@ -126,11 +104,10 @@ class GraphTask:
         self.asked = asked
         self.targets = targets
         self.dependencies: dict[Node, int] = {}
-        self.buffers: dict[Node, InputBuffer] = {}
+        self.buffers: dict[Node, list[Any]] = {}
         self.captures: dict[Node, list[tuple[int, int]]] = {}
         self.captured: dict[int, Any] = {}
         self.needed: set[Node] | None = None
-        self.ready = ReadyQueue()
         self.callbacks: list[Callable[[], Any]] = []
 
     def count_dependencies(self, roots: Iterable[Node]) -> None:
@@ -176,35 +153,68 @@ class GraphTask:
             return node in self.dependencies
         return node in self.needed or node in self.captures
 
-    def run(self, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
-        """Sends the roots' gradients along `edges` and runs until no node is ready."""
+    def run(
+        self, edges: Sequence[Edge], gradients: Sequence[Any], run_node: RunNode | None = None
+    ) -> None:
+        """Sends the roots' gradients along `edges` and runs until no node is ready.
+
+        `run_node` runs each node in place of `run_with_hooks`, which it calls.
+        """
         self.count_dependencies([node for node, _ in edges if node is not None])
         if self.asked or self.targets:
             self.restrict()
-        ready, buffers, values, needed = self.ready, self.buffers, self.values, self.needed
-        watched = anomaly.is_enabled()
-        self.distribute(edges, gradients)
-        while ready:
-            node = ready.pop()
-            grads = buffers.pop(node).collect(values)
+        if anomaly.is_enabled():
+            run = run_node or self.run_with_hooks
+            run_node = functools.partial(anomaly.run_watched, self.values, run)
+        dependencies, buffers, captures = self.dependencies, self.buffers, self.captures
+        values, needed = self.values, self.needed
+        ready = ReadyQueue()
+        summed: set[Node] = set()
+        results = gradients
+        while True:
+            # Each result is added to what has arrived where its edge leads.
+            for (below, output_nr), value in zip(edges, results, strict=True):
+                if below is None or (needed is not None and not self.will_run(below)):
+                    continue
+                grads = buffers.pop(below, None)
+                if grads is None:
+                    grads = [None] * len(below.outputs)
+                if value is not None:
+                    arrived = grads[output_nr]
+                    if arrived is None:
+                        grads[output_nr] = value
+                    else:
+                        grads[output_nr] = add(arrived, value, values)
+                        summed.add(below)
+                left = dependencies[below] = dependencies[below] - 1
+                if left:
+                    buffers[below] = grads
+                else:
+                    heappush(ready, (-below.sequence_nr, next(ready.ticks), below, grads))
+            if not ready:
+                return
+            # A node that has all its gradients runs.
+            _, _, node, grads = heappop(ready)
+            if node in summed:
+                grads = [values.total(g) if type(g) is InputBuffer else g for g in grads]
+            edges = results = ()
             try:
-                extra = node.extra
-                if node in self.captures:
+                if node in captures:
                     grads = self.capture(node, grads)
                 if needed is not None and node not in needed:
                     continue
-                if watched:
-                    results = anomaly.run_watched(node, grads, values, self.run_with_hooks)
-                elif extra is None:
+                if run_node is not None:
+                    results = run_node(node, grads)
+                elif node.extra is None:
                     results = node.apply(grads, values)
                 else:
                     results = self.run_with_hooks(node, grads)
             except Exception as error:
                 values.blame(node, error)
                 raise
+            edges = node.edges
             if not self.keep_graph:
                 values.release(node)
-            self.distribute(node.edges, results)
 
     def run_with_hooks(self, node: Node, grads: list[Any]) -> Sequence[Any]:
         """Runs a node and what hangs on it; `grads` are afterwards what the hooks made of them."""
@@ -216,27 +226,6 @@ class GraphTask:
         if extra is not None and extra.post_hooks:
             results = self.run_post_hooks(node, extra, grads, results)
         return results
-
-    def distribute(self, edges: Sequence[Edge], gradients: Sequence[Any]) -> None:
-        """Puts each gradient into the buffer of its node, and readies the nodes that have all."""
-        dependencies, buffers, values, needed = (
-            self.dependencies,
-            self.buffers,
-            self.values,
-            self.needed,
-        )
-        for (node, output_nr), value in zip(edges, gradients, strict=True):
-            if node is None or (needed is not None and not self.will_run(node)):
-                continue
-            buffer = buffers.get(node)
-            if buffer is None:
-                buffer = buffers[node] = InputBuffer(len(node.outputs))
-            if value is not None:
-                buffer.add(output_nr, value, values)
-            left = dependencies[node] - 1
-            dependencies[node] = left
-            if not left:
-                self.ready.push(node)
 
     def drop(self) -> None:
         """Lets go of all gradients, after a failure."""

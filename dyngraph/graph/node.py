@@ -70,7 +70,7 @@ class Values(Protocol):
     def blame(self, node: Any, error: Exception) -> None:
         """Notes that an error was raised at `node`, unless it is one of an earlier node's."""
 
-    def release(self, node: Any) -> None:
+    def release(self, node: Any, /) -> None:
         """Frees what a node that has run saved."""
         ...
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dyngraph.ops.operator import define
-from dyngraph.random import Generator, draw_key
+from dyngraph.random import Generator, default_generator, fold
 from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.writing import run_in_place
@@ -44,7 +44,11 @@ drop = define(
 
 def draw_mask_key(generator: Generator | None = None) -> Tensor:
     """A fresh key as the integers it is made of, which are saved as any other tensor is."""
-    return new_tensor(cell_of(jax.random.key_data(draw_key(generator))))
+    drawn = (default_generator if generator is None else generator).take()
+    return new_tensor(cell_of(_key_data(*drawn)))
+
+
+_key_data = jax.jit(lambda key, count: jax.random.key_data(fold(key, count)))
 
 
 def check_probability(p: float) -> None:

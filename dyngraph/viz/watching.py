@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 from dyngraph.compiled import report
 from dyngraph.compiled.recording import RecordedValues
 from dyngraph.compiled.toggle import is_enabled
-from dyngraph.graph import anomaly, engine
+from dyngraph.graph import engine
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge, Node
 from dyngraph.values import ARRAYS
@@ -71,31 +71,14 @@ def run_watched(
     task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any], watcher: Watcher
 ) -> None:
     """`GraphTask.run`, one node after the other under the watcher's eyes."""
-    task.count_dependencies([node for node, _ in edges if node is not None])
-    if task.asked or task.targets:
-        task.restrict()
-    task.distribute(edges, gradients)
-    values = task.values
-    while task.ready:
-        node = task.ready.pop()
-        grads = task.buffers.pop(node).collect(values)
-        try:
-            if node in task.captures:
-                grads = task.capture(node, grads)
-            if task.needed is not None and node not in task.needed:
-                continue
-            watcher.before(node, grads)
-            if anomaly.is_enabled():
-                results = anomaly.run_watched(node, grads, values, task.run_with_hooks)
-            else:
-                results = task.run_with_hooks(node, grads)
-            watcher.after(node, grads, results)
-        except Exception as error:
-            values.blame(node, error)
-            raise
-        if not task.keep_graph:
-            values.release(node)
-        task.distribute(node.edges, results)
+
+    def run_node(node: Node, grads: list[Any]) -> Sequence[Any]:
+        watcher.before(node, grads)
+        results = task.run_with_hooks(node, grads)
+        watcher.after(node, grads, results)
+        return results
+
+    task.run(edges, gradients, run_node)
 
 
 def part_name(calls: int, *, compiled: bool) -> str:
