@@ -11,13 +11,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from dyngraph import autocasting, dtypes, modes
 from dyngraph.devices import device as device_of
 from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 from dyngraph.tracing import Tracer
-from dyngraph.values import place_of, put
+from dyngraph.values import place_of
 
 __all__ = ["GradScaler", "OptState"]
 NOT_SCALED = (
@@ -127,8 +128,9 @@ class GradScaler:
             return outputs
         if isinstance(outputs, Tensor):
             if self._scale is None:
-                self._begin(outputs.device)
-            scaled = outputs * self._scale.to(outputs.device)  # type: ignore[union-attr]
+                self._begin()
+            assert self._scale is not None
+            scaled = outputs * _scale_beside(self._scale, outputs)
             return scaled.to(outputs.dtype) if outputs.ndim else scaled
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(map(self.scale, outputs))
@@ -138,12 +140,10 @@ class GradScaler:
             f"outputs must be a Tensor or an iterable of Tensors, got {type(outputs).__name__}."
         )
 
-    def _begin(self, place: Any) -> None:
-        options = {"device": place}
-        fresh = new_tensor(cell_of(jnp.zeros(())))
-        self._scale = fresh.new_full((), self._init_scale, dtype=dtypes.float32, **options)
-        count = self._init_growth_tracker
-        self._growth_tracker = fresh.new_full((), count, dtype=dtypes.int32, **options)
+    def _begin(self) -> None:
+        count = jnp.int32(self._init_growth_tracker)
+        self._scale = new_tensor(cell_of(jnp.float32(self._init_scale)))
+        self._growth_tracker = new_tensor(cell_of(count))
 
     def _begun(self, name: str) -> tuple[Tensor, Tensor]:
         if self._scale is None or self._growth_tracker is None:
@@ -220,8 +220,8 @@ class GradScaler:
         if new_scale is not None:
             scale._write(_as_scale(new_scale, scale, self._device))
         else:
-            place = place_of(scale._cell.array)
-            found = [put(f, place) for own in self._optimizers.values() for f in own.found]
+            like = scale._cell.array
+            found = [_beside(f, like) for own in self._optimizers.values() for f in own.found]
             if not found:
                 raise AssertionError(
                     "No inf checks were recorded prior to update. Call step() before update()."
@@ -342,10 +342,27 @@ def _grads_by_device(optimizer: Any) -> list[list[Tensor]]:
 def _unscale(grads: Sequence[Tensor], scale: Tensor) -> jax.Array:
     """Divides the gradients of one device; 1.0 where any was not finite."""
     arrays = [grad._cell.array for grad in grads]
-    unscaled, found = _unscaled(arrays, put(scale._cell.array, place_of(arrays[0])))
+    unscaled, found = _unscaled(arrays, _beside(scale._cell.array, arrays[0]))
     for grad, array in zip(grads, unscaled, strict=True):
         grad._write(array)
     return found
+
+
+def _beside(number: jax.Array, other: jax.Array) -> jax.Array:
+    """An array of no dims, bound to no device where it is bound to others than another array."""
+    if isinstance(number, Tracer) or isinstance(other, Tracer) or not number.committed:
+        return number
+    if number.devices() == other.devices():
+        return number
+    return jnp.asarray(np.asarray(number))
+
+
+def _scale_beside(scale: Tensor, outputs: Tensor) -> Tensor:
+    array = scale._cell.array
+    if isinstance(array, Tracer) or not array.committed:  # in deferred mode, outputs may wait
+        return scale
+    moved = _beside(array, outputs._cell.array)
+    return scale if moved is array else new_tensor(cell_of(moved))
 
 
 def _number(found: jax.Array) -> float:
@@ -382,4 +399,4 @@ def _as_scale(given: Any, scale: Tensor, device: str) -> jax.Array:
             "new_scale should be a float or a tensor of one element on the scaler's device, with "
             f"requires_grad=False; got {tuple(given.shape)} on {given.device}."
         )
-    return put(given._cell.array.reshape(()).astype(like.dtype), place_of(like))
+    return _beside(given._cell.array.reshape(()).astype(like.dtype), like)

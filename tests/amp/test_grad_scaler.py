@@ -5,6 +5,7 @@ import math
 import pickle
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -205,3 +206,33 @@ def test_pickling_within_an_iteration_raises() -> None:
     scaler.unscale_(optimizer)
     with pytest.raises(AssertionError, match=r"may only be pickled.*after scaler.update"):
         pickle.dumps(scaler)
+
+
+def test_parameters_on_several_devices_share_one_scale() -> None:
+    places = "cpu:1", "cpu:2"
+    weights = [dg.ones(2, device=place, requires_grad=True) for place in places]
+    optimizer = dg.optim.SGD(weights, lr=0.5)
+    scaler = dg.amp.GradScaler("cpu", init_scale=4.0)
+    for _ in range(2):
+        optimizer.zero_grad()
+        for loss in scaler.scale([w.sum() for w in weights]):
+            loss.backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert [w.tolist() for w in weights] == [[0.0, 0.0]] * 2
+    assert [w.device for w in weights] == [dg.device(place) for place in places]
+
+
+def test_gradients_spread_over_devices_are_unscaled_where_they_are() -> None:
+    mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    w = dg.from_jax_array(jax.device_put(np.ones(8, np.float32), spread), requires_grad=True)
+    optimizer = dg.optim.SGD([w], lr=0.5)
+    scaler = dg.amp.GradScaler("cpu", init_scale=4.0)
+    for _ in range(2):
+        optimizer.zero_grad()
+        scaler.scale((w * w).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert w.tolist() == [0.0] * 8
+    assert len(w._cell.array.devices()) == 4
