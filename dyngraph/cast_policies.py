@@ -36,7 +36,7 @@ def full_unless_circular(
     given: Mapping[str, Any], present: Sequence[dtype], fast: dtype
 ) -> dtype | None:
     """float32 for padding whose gradients are sums, None for circular padding."""
-    return None if given["mode"] == "circular" else float32
+    return None if given.get("mode") == "circular" else float32
 
 
 def widest(given: Mapping[str, Any], present: Sequence[dtype], fast: dtype) -> dtype:

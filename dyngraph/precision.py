@@ -36,6 +36,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     It sets `jax_default_matmul_precision`, for JAX's own functions too. CPUs always compute in
     float32. Raises RuntimeError for what is no string; warns of another word, and does nothing.
 
+    >>> import jax
     >>> dg.set_float32_matmul_precision("high")
     >>> dg.get_float32_matmul_precision()
     'high'
