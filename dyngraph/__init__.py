@@ -12,6 +12,7 @@ from math import (
 
 import dyngraph.methods  # noqa: F401  (binds the operators to Tensor)
 from dyngraph import (
+    amp as amp,
     autograd as autograd,
     compiled as compiled,
     fft as fft,
@@ -31,6 +32,18 @@ from dyngraph import (
     utils as utils,
     viz as viz,
 )
+from dyngraph.amp.autocast_mode import (
+    autocast as autocast,
+    autocast_decrement_nesting as autocast_decrement_nesting,
+    autocast_increment_nesting as autocast_increment_nesting,
+    clear_autocast_cache as clear_autocast_cache,
+    get_autocast_dtype as get_autocast_dtype,
+    is_autocast_cache_enabled as is_autocast_cache_enabled,
+    is_autocast_enabled as is_autocast_enabled,
+    set_autocast_cache_enabled as set_autocast_cache_enabled,
+    set_autocast_dtype as set_autocast_dtype,
+    set_autocast_enabled as set_autocast_enabled,
+)
 from dyngraph.autograd.anomaly_mode import (
     is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
     is_anomaly_enabled as is_anomaly_enabled,
@@ -48,8 +61,17 @@ from dyngraph.compiled.toggle import (
 from dyngraph.configuration import (
     config as config,
 )
+from dyngraph.determinism import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode as get_deterministic_debug_mode,
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+    set_deterministic_debug_mode as set_deterministic_debug_mode,
+    use_deterministic_algorithms as use_deterministic_algorithms,
+)
 from dyngraph.devices import (
     device as device,
+    get_default_device as get_default_device,
+    set_default_device as set_default_device,
 )
 from dyngraph.dtypes import (
     bfloat16 as bfloat16,
@@ -800,6 +822,10 @@ from dyngraph.ops.windows import (
     hann_window as hann_window,
     kaiser_window as kaiser_window,
 )
+from dyngraph.precision import (
+    get_float32_matmul_precision as get_float32_matmul_precision,
+    set_float32_matmul_precision as set_float32_matmul_precision,
+)
 from dyngraph.printing import (
     set_printoptions as set_printoptions,
 )
@@ -828,6 +854,18 @@ from dyngraph.tensor import (
     is_tensor as is_tensor,
     numel as numel,
 )
+from dyngraph.typed_tensors import (
+    BFloat16Tensor as BFloat16Tensor,
+    BoolTensor as BoolTensor,
+    ByteTensor as ByteTensor,
+    CharTensor as CharTensor,
+    DoubleTensor as DoubleTensor,
+    FloatTensor as FloatTensor,
+    HalfTensor as HalfTensor,
+    IntTensor as IntTensor,
+    LongTensor as LongTensor,
+    ShortTensor as ShortTensor,
+)
 from dyngraph.viz.explained import (
     explain_grad as explain_grad,
 )
@@ -836,7 +874,17 @@ from dyngraph.viz.gradients import (
 )
 
 __all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
     "Generator",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
     "Size",
     "Tensor",
     "abs",
@@ -882,6 +930,7 @@ __all__ = [
     "arctan_",
     "arctanh",
     "arctanh_",
+    "are_deterministic_algorithms_enabled",
     "argmax",
     "argmin",
     "argsort",
@@ -904,6 +953,9 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "autocast",
+    "autocast_decrement_nesting",
+    "autocast_increment_nesting",
     "avg_pool1d",
     "baddbmm",
     "bartlett_window",
@@ -952,6 +1004,7 @@ __all__ = [
     "clamp_max_",
     "clamp_min",
     "clamp_min_",
+    "clear_autocast_cache",
     "clip",
     "clip_",
     "clone",
@@ -1091,8 +1144,12 @@ __all__ = [
     "ge",
     "geqrf",
     "ger",
+    "get_autocast_dtype",
+    "get_default_device",
     "get_default_dtype",
+    "get_deterministic_debug_mode",
     "get_device",
+    "get_float32_matmul_precision",
     "get_rng_state",
     "grad_report",
     "gradient",
@@ -1143,8 +1200,11 @@ __all__ = [
     "inverse",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
+    "is_autocast_cache_enabled",
+    "is_autocast_enabled",
     "is_complex",
     "is_conj",
+    "is_deterministic_algorithms_warn_only_enabled",
     "is_distributed",
     "is_floating_point",
     "is_grad_enabled",
@@ -1350,7 +1410,13 @@ __all__ = [
     "selu",
     "selu_",
     "set_anomaly_enabled",
+    "set_autocast_cache_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+    "set_default_device",
     "set_default_dtype",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
     "set_grad_enabled",
     "set_printoptions",
     "set_rng_state",
@@ -1440,6 +1506,7 @@ __all__ = [
     "unsafe_split_with_sizes",
     "unsqueeze",
     "unsqueeze_copy",
+    "use_deterministic_algorithms",
     "vander",
     "var",
     "var_mean",

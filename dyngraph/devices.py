@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ from jax.sharding import Sharding
 
 from dyngraph.tracing import Tracer
 
-__all__ = ["device"]
+__all__ = ["device", "get_default_device", "set_default_device"]
 
 _PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "tpu": "tpu", "rocm": "rocm"}
 
@@ -18,7 +19,8 @@ _PLATFORMS = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "tpu": "tpu", "rocm":
 class device:  # noqa: N801 - PyTorch's name
     """Where a tensor lives: `device("cpu")`, `device("cuda", 1)`, `device("tpu:0")`.
 
-    `gpu` is another word for `cuda`. Raises RuntimeError for a name or an index that this process
+    `gpu` is another word for `cuda`. In a `with` it is where tensors are made that say no device.
+    Raises RuntimeError for a name or an index that this process
     does not have.
 
     >>> dg.device("cpu")
@@ -75,6 +77,14 @@ class device:  # noqa: N801 - PyTorch's name
             )
         return found[index]
 
+    def __enter__(self) -> device:
+        base, *inner = _defaults.get()
+        _defaults.set((base, *inner, _present(self)))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _defaults.set(_defaults.get()[:-1])
+
     def __str__(self) -> str:
         return str(self.type) if self.index is None else f"{self.type}:{self.index}"
 
@@ -87,6 +97,49 @@ class device:  # noqa: N801 - PyTorch's name
 
     def __hash__(self) -> int:
         return hash((self.type, self.index))
+
+
+# --- the default ----------------------------------------------------------------------------------
+
+_defaults: ContextVar[tuple[device | None, ...]] = ContextVar("dyngraph_devices", default=(None,))
+"""What `set_default_device` was given, then the devices whose blocks are open."""
+
+
+def _present(named: Any) -> device:
+    """The device of a name; RuntimeError where this process has none such."""
+    found = device(named)
+    assert found.jax is not None
+    return found
+
+
+def set_default_device(device: Any) -> None:
+    """Makes this the device of tensors that are made without `device=`, in this thread; None: JAX's
+    default one, to which they are not bound.
+
+    Raises RuntimeError for a name or an index that this process does not have.
+
+    >>> dg.set_default_device("cpu")
+    >>> dg.get_default_device()
+    device(type='cpu')
+    >>> dg.set_default_device(None)
+    """
+    named = None if device is None else _present(device)
+    _defaults.set((named, *_defaults.get()[1:]))
+
+
+def get_default_device() -> device:
+    """The device of tensors that are made without `device=`.
+
+    >>> with dg.device("cpu"):
+    ...     dg.get_default_device()
+    device(type='cpu')
+    """
+    return default() or device(jax.config.jax_default_device or jax.devices()[0])  # type: ignore[attr-defined]
+
+
+def default() -> device | None:
+    """The default device that was set; None stands for JAX's."""
+    return _defaults.get()[-1]
 
 
 def _index_of(found: Any) -> int | None:

@@ -16,6 +16,7 @@ from dyngraph.tensor import Tensor
 
 PACKAGE = Path(__file__).parent
 SUBMODULES = (
+    "amp",
     "autograd",
     "compiled",
     "fft",
@@ -36,6 +37,18 @@ SUBMODULES = (
     "viz",
 )
 NAMES = {
+    "dyngraph.amp.autocast_mode": (
+        "autocast",
+        "autocast_decrement_nesting",
+        "autocast_increment_nesting",
+        "clear_autocast_cache",
+        "get_autocast_dtype",
+        "is_autocast_cache_enabled",
+        "is_autocast_enabled",
+        "set_autocast_cache_enabled",
+        "set_autocast_dtype",
+        "set_autocast_enabled",
+    ),
     "dyngraph.autograd.anomaly_mode": (
         "is_anomaly_check_nan_enabled",
         "is_anomaly_enabled",
@@ -45,7 +58,14 @@ NAMES = {
     "dyngraph.compiled.deferral": ("deferred",),
     "dyngraph.compiled.toggle": ("compiled_autograd",),
     "dyngraph.configuration": ("config",),
-    "dyngraph.devices": ("device",),
+    "dyngraph.determinism": (
+        "are_deterministic_algorithms_enabled",
+        "get_deterministic_debug_mode",
+        "is_deterministic_algorithms_warn_only_enabled",
+        "set_deterministic_debug_mode",
+        "use_deterministic_algorithms",
+    ),
+    "dyngraph.devices": ("device", "get_default_device", "set_default_device"),
     "dyngraph.func": ("vmap",),
     "dyngraph.interop": ("from_jax", "to_jax"),
     "dyngraph.modes": (
@@ -56,6 +76,7 @@ NAMES = {
         "no_grad",
         "set_grad_enabled",
     ),
+    "dyngraph.precision": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
     "dyngraph.printing": ("set_printoptions",),
     "dyngraph.random": (
         "Generator",
@@ -76,6 +97,18 @@ NAMES = {
         "is_inference",
         "is_tensor",
         "numel",
+    ),
+    "dyngraph.typed_tensors": (
+        "BFloat16Tensor",
+        "BoolTensor",
+        "ByteTensor",
+        "CharTensor",
+        "DoubleTensor",
+        "FloatTensor",
+        "HalfTensor",
+        "IntTensor",
+        "LongTensor",
+        "ShortTensor",
     ),
     "dyngraph.viz.explained": ("explain_grad",),
     "dyngraph.viz.gradients": ("grad_report",),

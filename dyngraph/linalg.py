@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from dyngraph import dtypes
+from dyngraph import autocasting, dtypes, modes
 from dyngraph.errors import LinAlgError as LinAlgError
 from dyngraph.ops import (
     arithmetic,
@@ -343,6 +343,10 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Tensor:
     >>> dg.linalg.vecdot(dg.tensor([[1.0, 2.0]]), dg.tensor([3.0, 4.0]))
     tensor([11.])
     """
+    if modes.get_flags() & modes.AUTOCAST:
+        result = autocasting.run_whole("linalg_vecdot", vecdot, {"x": x, "y": y, "dim": dim})
+        if result is not NotImplemented:
+            return result
     return reduction.sum(arithmetic.mul(complexes.conj(x), y), dim)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 __all__ = [
     "ANOMALY",
+    "AUTOCAST",
     "DEFERRED",
     "FORWARD",
     "GRAD",
@@ -55,7 +56,9 @@ MAPPED = 64
 """A function is being mapped over a batch, by `func.vmap`."""
 DEFERRED = 128
 """Kernels are noted when they are called, and run together later."""
-OBSERVED = FORWARD | PACKING | ANOMALY | INTERCEPTED | MAPPED | DEFERRED
+AUTOCAST = 256
+"""Operators run in the precision that is theirs, see `cast_policies`."""
+OBSERVED = FORWARD | PACKING | ANOMALY | INTERCEPTED | MAPPED | DEFERRED | AUTOCAST
 """The modes that look at what an operator does, by a slower way; `FORWARD` is the lowest bit."""
 
 

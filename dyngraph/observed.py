@@ -1,5 +1,5 @@
-"""Calls in the modes that look at them: forward mode, saved-tensor hooks, anomaly mode, and inside
-functions that are mapped.
+"""Calls in the modes that look at them: autocast, forward mode, saved-tensor hooks, anomaly mode,
+and inside functions that are mapped.
 
 A dispatcher that finds one of these modes on comes here; the call then runs with the mode off, and
 what the mode wants to know or to change is read from, or done to, the node that was made.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Self
 
-from dyngraph import batches, forward, modes
+from dyngraph import autocasting, batches, forward, modes
 from dyngraph.graph import anomaly, packing
 from dyngraph.graph.node import Node
 from dyngraph.operator_node import OperatorNode
@@ -30,6 +30,8 @@ def run_observed(
     function that runs an operator.
     """
     flags = modes.get_flags()
+    if flags & modes.AUTOCAST:  # first, so that the other modes look at the casts too
+        return autocasting.run_cast(call, given)
     if flags & modes.DEFERRED and flags & modes.OBSERVED != modes.DEFERRED | modes.PACKING:
         modes.set_flags(flags & ~modes.DEFERRED)  # the other modes look at what has happened
         try:

@@ -283,7 +283,7 @@ def current_sequence() -> Sequence:
 
 def is_deferring() -> bool:
     """Whether kernels are put off here: deferred mode is on, and nothing that looks at them."""
-    return modes.get_flags() & modes.OBSERVED & ~modes.PACKING == modes.DEFERRED
+    return modes.get_flags() & modes.OBSERVED & ~(modes.PACKING | modes.AUTOCAST) == modes.DEFERRED
 
 
 def call(kernel: Any, *held: Any) -> Any:

@@ -21,10 +21,11 @@ PACKAGE = Path(__file__).parent.parent / "dyngraph"
 # package root, so that only the demo may import from it.
 READING_ORDER = """
     user_code errors configuration tracing modes pending sequence placement pure dtypes devices
-    storage donation viewing kernels mapped_plan printing tangents batches
+    storage donation determinism viewing kernels precision mapped_plan printing tangents batches
     graph.hooks graph.node graph.mutation graph.packing graph.anomaly graph.saved
     graph.calling graph.accumulate graph.entry graph.passing graph.engine graph
     described ways_out tensor random
+    cast_policies autocasting
     operator_node dispatch_source forward observed dispatch values lifting
     views writing
     ops.out ops.operator ops.arguments ops.rules ops.host_values
@@ -51,8 +52,8 @@ READING_ORDER = """
     ops.fractional_pooling ops.layouts
     ops.segments ops.packing ops.recurrence ops.recurrent
     ops.low_rank ops.native_losses ops.native_layers ops
-    backward methods
-    numpy linalg fft special masked signal autograd
+    typed_tensors backward methods
+    numpy linalg fft special masked signal autograd amp
     compiled.fusion compiled.report compiled.program compiled.pieces compiled.compilation
     compiled.difference compiled.schedule compiled.traced compiled.segment compiled.recording
     compiled.walk compiled.joined compiled.backward compiled.toggle compiled.deferral

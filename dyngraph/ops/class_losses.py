@@ -9,6 +9,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from dyngraph import autocasting, modes
 from dyngraph.ops.affine import linear
 from dyngraph.ops.arguments import require_float
 from dyngraph.ops.host_values import described, on_host, outside
@@ -197,6 +198,12 @@ def cross_entropy(
     >>> dg.nn.functional.cross_entropy(dg.zeros(1, 2), dg.tensor([1]))
     tensor(0.6931)
     """
+    if modes.get_flags() & modes.AUTOCAST:
+        given = {"input": input, "target": target, "weight": weight, "ignore_index": ignore_index}
+        given |= {"reduction": reduction, "label_smoothing": label_smoothing}
+        result = autocasting.run_whole("cross_entropy_loss", cross_entropy, given)
+        if result is not NotImplemented:
+            return result
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     ndim = described(input).ndim

@@ -244,6 +244,8 @@ def type(input: Tensor, dtype: Any = None, non_blocking: builtins.bool = False) 
                 "dtype."
             )
         dtype, device = named[0], middle[0] if middle else "cpu"
+    elif isinstance(dtype, builtins.type) and hasattr(dtype, "dtype"):  # such as FloatTensor
+        dtype = dtype.dtype
     return convert(input, dtypes.as_dtype(dtype), device)
 
 

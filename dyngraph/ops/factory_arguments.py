@@ -55,7 +55,12 @@ def only_size(where: str, size: Any) -> tuple[int, ...]:
 
 
 def place_of(device: Any) -> jax.sharding.Sharding | None:
-    """Where to make a tensor; None is JAX's default device, to which the array is not bound."""
+    """Where to make a tensor, by default the default device; None is JAX's, to which the array is
+    not bound."""
+    if device is None:
+        device = devices.default()
+        if device is None:
+            return None
     place = devices.as_jax_device(device)
     is_device = isinstance(place, jax.Device)
     return jax.sharding.SingleDeviceSharding(place) if is_device else place  # type: ignore[arg-type]
@@ -64,8 +69,10 @@ def place_of(device: Any) -> jax.sharding.Sharding | None:
 def place_like(tensor: Tensor, device: Any, *, same_shape: bool = True) -> Any:
     """The place that `device` names, by default that of `tensor`."""
     array = tensor._cell.held
-    if device is not None or isinstance(array, Tracer) or not array.committed:
+    if device is not None:
         return place_of(device)
+    if isinstance(array, Tracer) or not array.committed:
+        return None
     if same_shape or len(array.devices()) == 1:
         return array.sharding
     return None

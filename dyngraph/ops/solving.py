@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from dyngraph import autocasting, modes
 from dyngraph.errors import LinAlgError
 from dyngraph.ops import arithmetic, parts, products, reduction, shape
 from dyngraph.ops.decompositions import pinv, tolerance
@@ -132,6 +133,11 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> Le
     >>> dg.linalg.lstsq(dg.tensor([[1.0], [1.0]]), dg.tensor([[1.0], [3.0]])).solution
     tensor([[2.0000]])
     """
+    if modes.get_flags() & modes.AUTOCAST:
+        given = {"A": A, "B": B, "rcond": rcond, "driver": driver}
+        result = autocasting.run_whole("linalg_lstsq", lstsq, given)
+        if result is not NotImplemented:
+            return result
     driver = driver or "gelsy"
     if driver not in _DRIVERS:
         raise RuntimeError(

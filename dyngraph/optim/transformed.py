@@ -106,6 +106,11 @@ class TransformedOptimizer(Optimizer):
 
     # --- one update ------------------------------------------------------------------------------
 
+    def begin(self) -> None:
+        """Gives parameters with a gradient the state that they have before their first step, where
+        they have none."""
+        self._found = self._find()
+
     def _update(self) -> None:
         found = self._found
         lists = [group["params"] for group in self.param_groups]

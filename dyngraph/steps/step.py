@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 
-from dyngraph import dtypes, modes
+from dyngraph import autocasting, devices, dtypes, modes
 from dyngraph.compiled import report
 from dyngraph.graph.anomaly import frames_of_ours
 from dyngraph.interop.leaves import name_of
@@ -65,18 +65,26 @@ class CompiledStep:
             functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if modes.get_flags() & modes.OBSERVED == modes.DEFERRED:
+        if modes.get_flags() & modes.OBSERVED & ~modes.AUTOCAST == modes.DEFERRED:
             modes.switch(modes.DEFERRED, on=False)  # there is one program already
             try:
                 return self(*args, **kwargs)
             finally:
                 modes.switch(modes.DEFERRED, on=True)
-        if modes.get_flags() & modes.OBSERVED or current_pure() is not None:
+        if modes.get_flags() & modes.OBSERVED & ~modes.AUTOCAST or current_pure() is not None:
             return self._function(*args, **kwargs)
         given = read_arguments(self._name, args, kwargs)
         if given is None:
             return self._function(*args, **kwargs)
-        mode = given.tree, modes.get_flags(), dtypes.get_default_dtype(), jax.config.jax_enable_x64  # type: ignore[attr-defined]
+        mode = (
+            given.tree,
+            modes.get_flags(),
+            autocasting.state(),
+            dtypes.get_default_dtype(),
+            jax.config.jax_enable_x64,  # type: ignore[attr-defined]
+            jax.config.jax_default_matmul_precision,  # type: ignore[attr-defined]
+            devices.default(),
+        )
         key = mode, given.kinds
         with self._lock:
             programs = self._programs.get(key, [])
@@ -141,7 +149,7 @@ class CompiledStep:
 
     def _run_as_written(self, structure: Hashable, given: Arguments, args: Any, kwargs: Any) -> Any:
         """The first call of its kind, which shows what the function reaches."""
-        with Watch(self._name) as watch:
+        with Watch(self._name) as watch, autocasting.casts_of_its_own():
             returned = self._function(*args, **kwargs)
         reached = self._reached[structure] = Reached()
         watch.found.forget(given.tensors)
@@ -176,7 +184,7 @@ class CompiledStep:
             conditions = Conditions(sources, found, given.tensors, reached)
             trace = StepTrace(
                 self._name,
-                self._function,
+                autocasting.casts_of_its_own()(self._function),
                 sources,
                 found,
                 given.tensors,

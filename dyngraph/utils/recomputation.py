@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 
 import jax
 
-from dyngraph import modes
+from dyngraph import autocasting, modes
 from dyngraph.autograd.function import Function
 from dyngraph.errors import CheckpointError
 from dyngraph.graph import engine
@@ -82,6 +82,7 @@ class Region:
         self.args = args
         self.kwargs = kwargs
         self.random_state = default_generator.get_state() if preserve_rng_state else None
+        self.autocast = autocasting.state()
         self.checked = determinism_check == "default"
         self.early_stop = True
         self.complete = False
@@ -104,7 +105,8 @@ class Region:
                 return function(*args, **self.kwargs)
         self.inputs = _kept(args)
         self.args = [TENSOR if isinstance(a, Tensor) else a for a in args]
-        with saved_tensors_hooks(self.pack, _unpack), context:
+        casts = autocasting.casts_of_its_own()  # the second run finds none either
+        with saved_tensors_hooks(self.pack, _unpack), casts, context:
             result = function(*args, **self.kwargs)
             self.complete = True
         if not self.complete:
@@ -162,6 +164,7 @@ class Region:
             fork_rng(enabled=self.random_state is not None),
             saved_tensors_hooks(pack, lambda tensor: tensor),
             modes.enable_grad(),
+            autocasting.restored(self.autocast),
             self.context,
             contextlib.suppress(_Stop),
         ):

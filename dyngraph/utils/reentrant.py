@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from dyngraph import modes
+from dyngraph import autocasting, modes
 from dyngraph.autograd.function import Function
 from dyngraph.backward import backward
 from dyngraph.graph import engine
@@ -24,6 +24,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random_state = default_generator.get_state() if preserve_rng_state else None
+        ctx.autocast = autocasting.state()
         ctx.inputs = [TENSOR if isinstance(a, Tensor) else a for a in args]
         ctx.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
         return run_function(*args)
@@ -37,7 +38,8 @@ class CheckpointFunction(Function):
                 "use_reentrant=False, or call .backward() without passing the `inputs` argument."
             )
         inputs = detach_variable(tuple(filled(ctx.inputs, ctx.saved_tensors)))
-        with fork_rng(enabled=ctx.random_state is not None), modes.enable_grad():
+        again = autocasting.restored(ctx.autocast)
+        with fork_rng(enabled=ctx.random_state is not None), modes.enable_grad(), again:
             if ctx.random_state is not None:
                 default_generator.set_state(ctx.random_state)
             outputs = ctx.run_function(*inputs)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from dyngraph import dtypes, modes
+from dyngraph.nn.parameter import is_lazy
 from dyngraph.ops.conversion import convert, cuda, parse_to, type as type_of
 from dyngraph.ops.filled import empty_like
 from dyngraph.storage import cell_of
@@ -28,6 +29,9 @@ class Conversion:
         for module in self.children() if recurse else ():
             module._apply(fn)
         for parameter in self._parameters.values():
+            if is_lazy(parameter):
+                parameter.convert(fn)
+                continue
             if parameter is None:
                 continue
             grad = parameter.grad
@@ -36,7 +40,9 @@ class Conversion:
                 if grad is not None:
                     become(grad, fn(grad))
         for name, buffer in self._buffers.items():
-            if buffer is not None:
+            if is_lazy(buffer):
+                buffer.convert(fn)  # type: ignore[union-attr]
+            elif buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
 

@@ -11,9 +11,10 @@ from dyngraph.nn.modules.linear import register_bias
 from dyngraph.nn.modules.module import Module
 from dyngraph.nn.parameter import Parameter
 from dyngraph.ops.filled import empty
+from dyngraph.ops.ranges import arange
 from dyngraph.tensor import Tensor
 
-__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 @layer
@@ -32,6 +33,37 @@ class LocalResponseNorm(Layer):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return super().extra_repr().removeprefix("size=")
+
+
+@layer
+class CrossMapLRN2d(Layer):
+    """`LocalResponseNorm` of images, with the sums that networks of PyTorch's were trained with.
+
+    input: (N, C, H, W). The window is `size` channels, one less where that is even; and channel 0
+    counts for all channels behind it too. The gradient is that of this function. Raises ValueError
+    for other dims.
+
+    >>> dg.nn.CrossMapLRN2d(1, alpha=3.0, beta=0.5)(dg.ones(1, 1, 1, 1)).flatten()
+    tensor([0.5000])
+    """
+
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        half = (self.size - 1) // 2
+        squares = input * input
+        sums = F.pad(squares, (0, 0, 0, 0, half, half)).unfold(1, 2 * half + 1, 1).sum(-1)
+        behind = arange(input.shape[1], device=input.device) > half
+        sums = sums + squares[:, :1] * behind[:, None, None]
+        return input * (sums * (self.alpha / self.size) + self.k) ** -self.beta
 
     def extra_repr(self) -> str:
         return super().extra_repr().removeprefix("size=")

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from dyngraph import modes
 from dyngraph.nn import init
 from dyngraph.nn.modules.module import Module
 from dyngraph.nn.parameter import Parameter
@@ -93,7 +94,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raises ValueError for another dtype than the weights', RuntimeError for another shape."""
         wanted = getattr(self, self._all_weights[0][0]).dtype
-        if input.dtype != wanted:
+        if input.dtype != wanted and not modes.get_flags() & modes.AUTOCAST:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({wanted}). Convert "
                 f"input: input.to({wanted}), or convert model: model.to({input.dtype})"

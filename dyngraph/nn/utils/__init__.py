@@ -6,6 +6,7 @@ from dyngraph.nn.utils import (
     rnn as rnn,
 )
 from dyngraph.nn.utils.clip_grad import (
+    clip_grad_norm as clip_grad_norm,
     clip_grad_norm_ as clip_grad_norm_,
     clip_grad_value_ as clip_grad_value_,
     clip_grads_with_norm_ as clip_grads_with_norm_,
@@ -14,6 +15,12 @@ from dyngraph.nn.utils.clip_grad import (
 from dyngraph.nn.utils.convert_parameters import (
     parameters_to_vector as parameters_to_vector,
     vector_to_parameters as vector_to_parameters,
+)
+from dyngraph.nn.utils.fusion import (
+    fuse_conv_bn_eval as fuse_conv_bn_eval,
+    fuse_conv_bn_weights as fuse_conv_bn_weights,
+    fuse_linear_bn_eval as fuse_linear_bn_eval,
+    fuse_linear_bn_weights as fuse_linear_bn_weights,
 )
 from dyngraph.nn.utils.hooked_norms import (
     remove_spectral_norm as remove_spectral_norm,
@@ -24,9 +31,14 @@ from dyngraph.nn.utils.hooked_norms import (
 from dyngraph.nn.utils.init import skip_init as skip_init
 
 __all__ = [
+    "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
     "parametrizations",

@@ -16,7 +16,13 @@ from dyngraph.placement import place_beside, place_of, put
 from dyngraph.storage import cell_of
 from dyngraph.tensor import Tensor, new_tensor
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+__all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+]
 
 Tensors = Tensor | Iterable[Tensor]
 
@@ -174,6 +180,16 @@ def clip_grad_norm_(
         _check_finite(norm, norm_type)
     _write(grads, clipped)
     return new_tensor(cell_of(norm))
+
+
+def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
+    """The older name of `clip_grad_norm_`, with a FutureWarning."""
+    warnings.warn(
+        "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(*args, **kwargs)
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
