@@ -1,9 +1,10 @@
 """Paired timing: candidates take turns, and only the ratio within a round counts.
 
-Machines are noisy, and a slow second hits whoever runs in it. Each round runs every candidate once,
-in an order that is drawn anew; the figure of a candidate is the median over rounds of its time
-divided by the baseline's in the same round. An order that only turned would have each candidate run
-after the same one, and a chain of small kernels takes a tenth longer after another library's.
+Machines are noisy, and a slow second hits whoever runs in it. Each round times every candidate
+once, in an order that is drawn anew; the figure of a candidate is the median over rounds of its
+time divided by the baseline's in the same round. Before it is timed a candidate runs once
+untimed: else it would find the processor's caches as the one before left them, and a fixed order
+would favour those that run after their like.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Bound(NamedTuple):
 def take_turns(candidates: Mapping[str, Callable[[], object]], *, rounds: int) -> Times:
     """The seconds that each candidate took in each round; it must wait for its own result."""
     for run in candidates.values():
-        for _ in range(3):
+        for _ in range(2):
             run()
     names = list(candidates)
     times: Times = {name: [] for name in names}
@@ -66,6 +67,7 @@ def take_turns(candidates: Mapping[str, Callable[[], object]], *, rounds: int) -
     for _ in range(rounds):
         draws.shuffle(names)
         for name in names:
+            candidates[name]()
             start = time.perf_counter()
             candidates[name]()
             times[name].append(time.perf_counter() - start)

@@ -18,11 +18,12 @@ FIGURES = DOCS.parent / "bench" / "figures"
 HEAD = """\
 # Benchmarks
 
-Written by `python docs/benchmarks.py` from `bench/figures/`; do not edit. Measured by
-`python -m bench --json FILE`, which runs the candidates of a section in one process, each once a
-round, in an order drawn anew. A ratio is a candidate's time over that of the first one in the same
-round: its median, and the middle half of the rounds; `whole / eager` is the ratio of these two
-rows. Blue is dyngraph. On another machine the figures are others: run it on yours.
+Written by `python docs/benchmarks.py` from `bench/figures/`; do not edit. Measured by `python -m
+bench --json FILE`, which runs the candidates of a section in one process: each once a round, in
+an order drawn anew, after a run that is not timed. A ratio is a candidate's time over that of the
+first one in the same round: its median, and the middle half of the rounds; `whole / eager` is the
+ratio of these two rows. Blue is dyngraph. On another machine the figures are others: run it on
+yours.
 """
 OURS = re.compile(
     r"dyngraph|dg\.compile|compiled backward|recording|no_grad|inference|whole|in pieces|eager$"
