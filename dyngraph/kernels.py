@@ -349,7 +349,7 @@ class PlansByShape:
         except AttributeError:  # numpy's
             return self._find(inputs)
         # All results of one compiled kernel share their aval, and ids are hashed much faster.
-        key = tuple(map(id, avals))
+        key = tuple([id(aval) for aval in avals])
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= self.MOST_KNOWN:

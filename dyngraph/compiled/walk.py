@@ -128,7 +128,7 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
         tuple([places[i] for i in ids]),
         _types(arrays),
         _types(values),
-        tuple(map(spread_of, values)) if are_many() else (),
+        tuple([spread_of(value) for value in values]) if are_many() else (),
         tuple([numbers[node] for node in accumulating]),
         tuple([grad is not None for grad in grads]),
         tuple([(numbers[node], number) for node, number in edges]),
