@@ -230,7 +230,7 @@ class BackwardPlan(ABC):
     __slots__ = (
         "_functions",
         "kernel",
-        "known",
+        "kernels",
         "mapped",
         "needed",
         "operators",
@@ -240,6 +240,8 @@ class BackwardPlan(ABC):
     )
 
     by_shape = False
+    kernels: dict[Any, Callable[..., Any]]
+    """What `jitted` has made, by its arguments: the Engine looks here first."""
     passes_on: bool
     """Whether every gradient is the output's own."""
 
@@ -248,7 +250,7 @@ class BackwardPlan(ABC):
         self.needed = tuple(needed)
         self.sources = tuple(sources)
         self.pick = _picker(kernel.spec, self.sources)
-        self.known: dict[Any, Callable[..., Any]] = {}
+        self.kernels: dict[Any, Callable[..., Any]] = {}
         self._functions: dict[Any, Callable[..., Any]] = {}
         self.operators: dict[Any, Callable[..., Any]] = {}
         self.mapped: dict[Any, BackwardPlan] = {}
@@ -261,11 +263,11 @@ class BackwardPlan(ABC):
         of those outputs that have none, and None for those that have.
         """
         try:
-            return self.known[targets, absent]
+            return self.kernels[targets, absent]
         except KeyError:
             # another thread may have been faster: all call the same kernel
             made = jax.jit(self.function(targets, absent))
-            return self.known.setdefault((targets, absent), made)
+            return self.kernels.setdefault((targets, absent), made)
 
     def function(self, targets: tuple[Target, ...], absent: Any) -> Callable[..., Any]:
         """The same, not jitted."""
@@ -335,6 +337,7 @@ class PlansByShape:
 
     by_shape = True
     MOST_KNOWN = 256
+    """For how many sets of avals the plan is found by their ids."""
 
     def __init__(self, kernel: Kernel, needed: Sequence[str]) -> None:
         self.kernel = kernel

@@ -84,7 +84,7 @@ class ArrayValues(Immediate):
         saved, plan = node.saved, node.plan
         if type(saved) is not tuple:
             saved = node.arrays()
-        kernel = plan.known.get((targets, absent)) or plan.jitted(targets, absent)
+        kernel = plan.kernels.get((targets, absent)) or plan.jitted(targets, absent)
         return kernel(*saved, *grads)
 
     def total(self, parts: Sequence[jax.Array]) -> jax.Array:

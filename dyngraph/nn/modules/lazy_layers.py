@@ -138,7 +138,21 @@ class _LazyConv(_Lazy):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
+        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        self._begin(out_channels, bias, device, dtype, kernel_size, padding_mode, options)
+
+    def _begin(
+        self,
+        out_channels: int,
+        bias: bool,
+        device: Any,
+        dtype: Any,
+        kernel_size: Any,
+        padding_mode: str,
+        options: dict[str, Any],
+    ) -> None:
+        """Makes the layer without channels, and what waits for them."""
+        super().__init__(0, 0, kernel_size, bias=False, padding_mode=padding_mode, **options)
         self.out_channels = out_channels
         self._await("weight", *(["bias"] if bias else []), device=device, dtype=dtype)
 
@@ -199,21 +213,14 @@ class _LazyConvTranspose(_LazyConv):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        LazyModuleMixin.__init__(
-            self,
-            0,
-            0,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            groups,
-            False,
-            dilation,
-            padding_mode,
-        )
-        self.out_channels = out_channels
-        self._await("weight", *(["bias"] if bias else []), device=device, dtype=dtype)
+        options = {
+            "stride": stride,
+            "padding": padding,
+            "output_padding": output_padding,
+            "groups": groups,
+            "dilation": dilation,
+        }
+        self._begin(out_channels, bias, device, dtype, kernel_size, padding_mode, options)
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
