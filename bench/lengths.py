@@ -48,7 +48,8 @@ def show_walks(rounds: float) -> dict[str, Any]:
         def once(edges: Any = edges, ones: Any = ones) -> Any:
             return walk(GraphTask(ARRAYS, keep_graph=True), edges, ones)
 
-        nodes = len(once().nodes)
+        found = once()
+        nodes = len(found.operators) + len(found.accumulating)
         times = take_turns({name: once}, rounds=max(4, int(50 * rounds)))[name]
         low, middle, high = statistics.quantiles([1e6 * t / nodes for t in times], n=4)
         print(f"{name:32}{nodes:9}{middle:9.2f}   {low:.2f} - {high:.2f}", end="")

@@ -186,34 +186,56 @@ COPIES = ("clone", "to_copy")
 """Operators that make a normal tensor of an inference tensor, and are recorded all the same."""
 
 
-def is_recorded(node: OperatorNode, cells: Sequence[Storage | None]) -> bool:
-    """Whether a call with an inference tensor gets its `node`: not where all its tensors are such.
+def is_recorded(spec: OperatorSpec, guards: Sequence[Any], cells: Sequence[Storage | None]) -> bool:
+    """Whether a call with an inference tensor gets a node: not where all its tensors are such.
 
-    `cells` are those of the inputs, None for a number, which PyTorch makes a normal tensor of in
-    arithmetic; as one it counts unless an inference tensor was saved. Raises where one was saved
-    beside normal tensors.
+    `guards` are those that the node would have, `cells` those of the inputs, None for a number,
+    which PyTorch makes a normal tensor of in arithmetic; as one it counts unless an inference
+    tensor was saved. Raises where one was saved beside normal tensors.
     """
-    owners, versions = node.guards[::2], node.guards[1::2]
-    saves = any(o is not None and v is None for o, v in zip(owners, versions, strict=True))
+    pairs = zip(guards[::2], guards[1::2], strict=True)
+    saves = any(owner is not None and version is None for owner, version in pairs)
     if are_inference(cells):
-        return node.spec.name in COPIES or (None in cells and not saves)
+        return spec.name in COPIES or (None in cells and not saves)
     if saves:
-        raise InferenceTensorError(node.name())
+        raise InferenceTensorError(spec.node_name)
     return True
 
 
 # --- the metadata of a node -------------------------------------------------------------------
 
 MAX_AVALS = 4096
-known_outputs: dict[int, tuple[Any, ...]] = {}
+known_outputs: dict[int, Outputs] = {}
 """What `outputs_of` gave, by the aval's id: one lookup takes half the time of reading it."""
 _avals: dict[int, Any] = {}
+_outputs: dict[tuple[Any, ...], Outputs] = {}
 _learning = threading.Lock()
 
 
-def outputs_of(aval: Any) -> tuple[Any, ...]:
+class Outputs(tuple[tuple[tuple[int, ...], Any], ...]):
+    """The `outputs` of operators' nodes. Equal ones are one object, hashed and compared as such:
+    the keys of graphs are full of them."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+
+
+def one_outputs(outputs: tuple[Any, ...]) -> Outputs:
+    """The Outputs that equal these."""
+    found = _outputs.get(outputs)
+    if found is None:
+        with _learning:
+            if len(_outputs) >= MAX_AVALS:
+                _outputs.clear()
+            found = _outputs.setdefault(outputs, Outputs(outputs))
+    return found
+
+
+def outputs_of(aval: Any) -> Outputs:
     """The `outputs` of a node with one: all results of one compiled kernel share their aval."""
-    outputs = ((aval.shape, aval.dtype),)
+    outputs = one_outputs(((aval.shape, aval.dtype),))
     with _learning:
         if len(_avals) >= MAX_AVALS:
             known_outputs.clear()  # first: what is known has an aval that lives, and keeps its id
@@ -321,7 +343,7 @@ def attach(node: OperatorNode, outs: Sequence[Any], results: Sequence[Tensor | N
         if result is not None and is_differentiable(out.dtype):
             result._known_edge = (node, len(metadata))
             metadata.append((out.shape, out.dtype))
-    return tuple(metadata)
+    return one_outputs(tuple(metadata))
 
 
 OPERANDS = (float, int, complex, jax.Array, np.ndarray, np.generic)

@@ -176,24 +176,18 @@ class DispatcherSource:
                 f"            plan = plan.select({self.all('x')})",
             ]
         lines += [
-            "        node = node_class()",
-            "        node.plan = plan",
-            f"        node.edges = ({', '.join(f'n{i}' for i in self.places)},)",
-            "        node.extra = None",
             *(self.save() if by_hand and len(self.places) <= MAX_BRANCHED else self.pick()),
-            f"        if {normal} or is_recorded(node, ({self.all('c')},)):",
-            "            node.sequence_nr = next(creation_numbers)",
+            f"        if {normal} or is_recorded(spec, guards, ({self.all('c')},)):",
+            "            node = node_class()",
         ]
-        if self.many:
-            lines.append("            node.outputs = attach(node, out, results)")
-        else:
-            first = f"n{self.places[0]}"
-            like = f"{first}[0].outputs[{first}[1]]"
-            metadata = f"({like},)" if self.spec.elementwise else self.metadata
-            lines += [
-                f"            node.outputs = {metadata}",
-                "            result._known_edge = (node, 0)",
-            ]
+        outputs = "attach(node, out, results)" if self.many else self.metadata
+        edges = f"({', '.join(f'n{i}' for i in self.places)},)"
+        lines.append(
+            f"            node.record = "
+            f"({edges}, next(creation_numbers), {outputs}, None, plan, saved, guards)"
+        )
+        if not self.many:
+            lines.append("            result._known_edge = (node, 0)")
         return "\n".join(lines)
 
     def edges(self) -> list[str]:
@@ -231,8 +225,8 @@ class DispatcherSource:
         return lines
 
     def set_saved(self, values: str, guards: str) -> str:
-        """Sets what a node saves."""
-        return f"node.saved = {values}; node.guards = {guards}"
+        """Sets what the node will save."""
+        return f"saved = {values}; guards = {guards}"
 
     def pick(self) -> list[str]:
         """What the plan says; for the default rule it depends on the inputs' shapes."""
@@ -240,9 +234,9 @@ class DispatcherSource:
         known = f"{self.all('x')}, {self.all('c')}, {self.all('v')}, out, {cell}"
         return [
             "        if plan.pick is None:",
-            "            node.saved = node.guards = ()",
+            "            saved = guards = ()",
             "        else:",
-            f"            node.saved, node.guards = plan.pick({known})",
+            f"            saved, guards = plan.pick({known})",
         ]
 
     def result(self) -> str:
@@ -284,7 +278,7 @@ class DeferredSource(DispatcherSource):
         return f"    flags &= {modes.GRAD | modes.INFERENCE}"
 
     def pick(self) -> list[str]:
-        return [*super().pick(), "        node.saved = [*node.saved]"]
+        return [*super().pick(), "        saved = [*saved]"]
 
     def set_saved(self, values: str, guards: str) -> str:
         return super().set_saved(f"[{values[1:-1]}]", guards)

@@ -59,7 +59,6 @@ class OperatorSpec:
 
     __slots__ = (
         "differentiable",
-        "elementwise",
         "function",
         "inputs",
         "jitted",
@@ -84,7 +83,6 @@ class OperatorSpec:
         rules: Mapping[str, Rule | None] | None = None,
         outputs: Sequence[str] | None = None,
         node_name: str | None = None,
-        elementwise: bool = False,
         passes_on: bool = False,
         viewing: Viewing | None = None,
         jitted: Callable[..., Any] | None = None,
@@ -96,7 +94,6 @@ class OperatorSpec:
         self.statics = tuple(statics)
         self.outputs = tuple(outputs) if outputs is not None else None
         self.node_name = node_name or _node_name(name)
-        self.elementwise = elementwise
         self.passes_on = passes_on
         self.viewing = viewing
         self.jitted = jitted

@@ -10,13 +10,16 @@ import jax
 from dyngraph import devices, dtypes
 from dyngraph.errors import GraphFreedError, SavedTensorModifiedError
 from dyngraph.graph import anomaly, mutation
-from dyngraph.graph.node import Edge, InputMetadata, Node, Values
+from dyngraph.graph.node import EXTRA, OUTPUTS, Edge, Field, InputMetadata, Node, Values
 from dyngraph.graph.packing import Hooks, Packed, PackedValues, pack
 from dyngraph.graph.saved import SavedTensor
 from dyngraph.kernels import BackwardPlan, OperatorSpec, is_differentiable
 from dyngraph.pending import Pending, resolved
 from dyngraph.storage import cell_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor, tensor_at
+
+PLAN, SAVED, GUARDS = range(EXTRA + 1, EXTRA + 4)
+"""The places that the record of an operator's node has beside every node's."""
 
 
 class OperatorNode(Node):
@@ -27,19 +30,19 @@ class OperatorNode(Node):
     is None.
     """
 
-    __slots__ = ("guards", "outputs", "plan", "saved")
+    __slots__ = ()
 
     spec: ClassVar[OperatorSpec]
 
-    outputs: tuple[tuple[tuple[int, ...], Any], ...]
-    plan: BackwardPlan
-    saved: tuple[Any, ...] | None
-    guards: tuple[Any, ...]
+    plan: Field[BackwardPlan] = Field(PLAN, "What runs backward.")
+    saved: Field[tuple[Any, ...] | None] = Field(SAVED, "What it reads; None once that is freed.")
+    guards: Field[tuple[Any, ...]] = Field(GUARDS, "What tells of writes to what was saved.")
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
-        if self.saved is None:
+        edges, _, outputs, _, plan, saved, guards = self.record
+        if saved is None:
             raise GraphFreedError(self.name())
-        guards, edges, absent = self.guards, self.edges, None
+        absent = None
         for i in range(0, len(guards), 2):
             owner = guards[i]
             if owner is not None and owner.version != guards[i + 1]:
@@ -47,22 +50,22 @@ class OperatorNode(Node):
         if grads[0] is None or (len(grads) > 1 and any([g is None for g in grads])):
             if all([g is None for g in grads]):
                 return (None,) * len(edges)
-            pairs = zip(grads, self.outputs, strict=True)
+            pairs = zip(grads, outputs, strict=True)
             absent = tuple([meta if g is None else None for g, meta in pairs])
             grads = [g for g in grads if g is not None]
         targets: tuple[Any, ...] = ()  # added to one by one: faster than a comprehension
         for node, output_nr in edges:
-            targets += (None if node is None else node.outputs[output_nr],)
-        if self.plan.passes_on and all([t is None or t == self.outputs[0] for t in targets]):
+            targets += (None if node is None else node.record[OUTPUTS][output_nr],)
+        if plan.passes_on and all([t is None or t == outputs[0] for t in targets]):
             return [None if t is None else grads[0] for t in targets]
         return values.run(self, targets, absent, grads)
 
     def release(self) -> None:
-        if self.saved:
-            self.saved = None
-            self.guards = ()
-            if self.extra is not None:
-                self.extra.tangents = None
+        edges, sequence_nr, outputs, extra, plan, saved, _ = self.record
+        if saved:
+            self.record = (edges, sequence_nr, outputs, extra, plan, None, ())
+            if extra is not None:
+                extra.tangents = None
 
     def output_metadata(self) -> tuple[InputMetadata, ...]:
         device = self._device()
@@ -104,8 +107,9 @@ class OperatorNode(Node):
         on."""
         assert self.saved is not None
         packed, at = pack(tensor, hooks), 2 * position
-        self.saved = PackedValues((*self.saved[:position], packed, *self.saved[position + 1 :]))
-        self.guards = (*self.guards[:at], None, 0, *self.guards[at + 2 :])
+        saved, guards = self.saved, self.guards
+        self.saved = PackedValues((*saved[:position], packed, *saved[position + 1 :]))
+        self.guards = (*guards[:at], None, 0, *guards[at + 2 :])
 
     def hook_order(self) -> list[int]:
         """The positions of what is saved as PyTorch goes through them: inputs, then outputs, each

@@ -26,7 +26,7 @@ from dyngraph.operator_node import OperatorNode
 from dyngraph.pending import PUT_OFF
 from dyngraph.placement import is_at, place_of, put, spread_of
 from dyngraph.pure import current_pure
-from dyngraph.sequence import is_deferring, note
+from dyngraph.sequence import are_many, is_deferring, note
 from dyngraph.storage import cell_of
 from dyngraph.tangents import are_carried, share_tangent
 from dyngraph.tensor import Tensor, new_tensor
@@ -81,7 +81,7 @@ class ArrayValues(Immediate):
     """Gradients are jax arrays: an ordinary backward, where nothing is recorded."""
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
-        saved, plan = node.saved, node.plan
+        _, _, _, _, plan, saved, _ = node.record
         if type(saved) is not tuple:
             saved = node.arrays()
         kernel = plan.kernels.get((targets, absent)) or plan.jitted(targets, absent)
@@ -105,7 +105,8 @@ class ArrayValues(Immediate):
     def accumulate(self, variable: Tensor, value: jax.Array) -> None:
         batches.check_write(variable._cell, value)
         grad = variable.need_meta().grad
-        value = put(value, place_of(variable._cell.array))
+        if are_many():
+            value = put(value, place_of(variable._cell.array))
         self.store(variable, value if grad is None else sum_arrays(grad._cell.array, value))
 
     def store(self, variable: Tensor, total: jax.Array) -> None:

@@ -179,7 +179,6 @@ _view = write_dispatcher(
         inputs=["self"],
         rules={"self": same},
         node_name="ViewBackward0",
-        elementwise=True,
     ),
     "input",
 )

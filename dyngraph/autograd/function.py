@@ -198,12 +198,11 @@ def _edges(args: Sequence[Any]) -> tuple[Edge, ...]:
 class Error(Node):
     """The node of a gradient that has no derivative: a backward that comes here raises."""
 
-    __slots__ = ("message", "outputs")
+    __slots__ = ("message",)
 
     def __init__(self, message: str, shape: tuple[int, ...], dtype: Any) -> None:
         self.message = message
-        self.edges, self.extra, self.sequence_nr = (), None, next(creation_numbers)
-        self.outputs = ((shape, dtype),)
+        self.record = ((), next(creation_numbers), ((shape, dtype),), None)
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
         raise RuntimeError(self.message)

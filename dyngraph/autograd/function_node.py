@@ -133,10 +133,8 @@ class BackwardCFunction(FunctionCtx, Node):
     def __init__(self, args: Sequence[Any], edges: tuple[Edge, ...], number: int) -> None:
         count = iter(range(len(args)))
         self.places = tuple([next(count) if isinstance(a, Tensor) else None for a in args])
-        self.edges = edges
-        self.extra = None
-        self.sequence_nr = number
-        self.outputs = self.returned = self.saved = ()
+        self.record = (edges, number, (), None)
+        self.returned = self.saved = ()
 
     # --- saved tensors ------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from dyngraph import modes
@@ -12,9 +12,10 @@ from dyngraph.compiled.joined import run_joined
 from dyngraph.compiled.program import Cache
 from dyngraph.compiled.recording import RecordedValues
 from dyngraph.compiled.schedule import Schedule
-from dyngraph.compiled.segment import Settled, Symbol, locks_of
+from dyngraph.compiled.segment import Settled, Symbol
 from dyngraph.compiled.walk import Walk, walk
 from dyngraph.graph import anomaly
+from dyngraph.graph.accumulate import Held
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge
 from dyngraph.values import ARRAYS, PENDING, TENSORS
@@ -88,7 +89,7 @@ def run_compiled(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any
 def _route_of(found: Walk, settled: Settled, captured: dict[int, Any]) -> Route | None:
     """The way that a backward went, by numbers."""
     places = {id(array): place for place, array in enumerate(found.arrays)}
-    leaves = {id(leaf): place for place, leaf in enumerate(found.leaves)}
+    leaves = {id(node.variable): place for place, node in enumerate(found.accumulating)}
     schedule = settled.schedule
     outputs = {} if schedule is None else {n: i for i, n in enumerate(schedule.outputs)}
 
@@ -96,12 +97,13 @@ def _route_of(found: Walk, settled: Settled, captured: dict[int, Any]) -> Route 
         return outputs[value.number] if type(value) is Symbol else ~places[id(value)]
 
     tensors = {
-        id(found.nodes[number].extra.retained[place]()): i
-        for i, (number, place) in enumerate(found.retained)
+        id(tensor): place
+        for place in range(len(found.retained))
+        if (tensor := found.retaining(place)) is not None
     }
     try:
         return Route(
-            len(found.nodes),
+            len(found.operators),
             schedule,
             tuple([places[id(array)] for array in settled.segment.given]),
             tuple([(leaves[id(leaf)], source(total)) for leaf, total in settled.totals]),
@@ -120,15 +122,12 @@ def _route_of(found: Walk, settled: Settled, captured: dict[int, Any]) -> Route 
 
 def _follow(route: Route, found: Walk, task: GraphTask) -> bool:
     """Runs a backward whose structure is known; False where another thread came between."""
-    arrays, leaves = found.arrays, found.leaves
-    with ExitStack() as stack:
-        if leaves:
-            for lock in locks_of(leaves):
-                stack.enter_context(lock)
-            for leaf, grad in zip(leaves, found.grads, strict=True):
-                now = leaf.need_meta().grad
-                if (None if now is None else now._cell.array) is not grad:
-                    return False
+    arrays, accumulating = found.arrays, found.accumulating
+    with Held(accumulating):
+        for node, grad in zip(accumulating, found.grads, strict=True):
+            now = node.variable.need_meta().grad
+            if (None if now is None else now._cell.array) is not grad:
+                return False
         results: Sequence[Any] = ()
         if route.schedule is not None:
             route.schedule.note_sighting()
@@ -138,14 +137,13 @@ def _follow(route: Route, found: Walk, task: GraphTask) -> bool:
             return results[source] if source >= 0 else arrays[~source]
 
         for place, source in route.totals:
-            ARRAYS.store(leaves[place], value(source))
+            ARRAYS.store(accumulating[place].variable, value(source))
         for place, source in route.accumulated:
-            ARRAYS.accumulate(leaves[place], value(source))
+            ARRAYS.accumulate(accumulating[place].variable, value(source))
     for index, source in route.captured:
         task.captured[index] = None if source is None else value(source)
     for place, source in route.retained:
-        number, output_nr = found.retained[place]
-        tensor = found.nodes[number].extra.retained[output_nr]()
+        tensor = found.retaining(place)
         if tensor is not None:
             ARRAYS.retain(tensor, value(source))
     if not task.keep_graph:

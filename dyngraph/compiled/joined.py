@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence as Row
-from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from dyngraph.compiled.program import Cache
-from dyngraph.compiled.segment import locks_of
 from dyngraph.compiled.walk import Walk, walk
+from dyngraph.graph.accumulate import Held
 from dyngraph.graph.engine import GraphTask
 from dyngraph.graph.node import Edge
 from dyngraph.pending import Kind, Pending
@@ -89,8 +88,8 @@ def _note(
     inputs: dict[int, int] = {}
     arrays = {id(value): place for place, value in enumerate(found.arrays)}
     results = []
-    for leaf, before in zip(found.leaves, found.grads, strict=True):
-        grad = leaf.need_meta().grad
+    for node, before in zip(found.accumulating, found.grads, strict=True):
+        grad = node.variable.need_meta().grad
         held = None if grad is None else grad._cell.held
         results.append(None if held is before else held)
     made = {
@@ -128,12 +127,10 @@ def _note(
 def _join(joined: Joined, found: Walk, task: GraphTask) -> bool:
     """Adds a backward whose structure is known to what is put off; False where another thread came
     between."""
-    arrays, leaves = found.arrays, found.leaves
-    with ExitStack() as stack:
-        for lock in locks_of(leaves) if leaves else ():
-            stack.enter_context(lock)
-        for leaf, grad in zip(leaves, found.grads, strict=True):
-            now = leaf.need_meta().grad
+    arrays, accumulating = found.arrays, found.accumulating
+    with Held(accumulating):
+        for node, grad in zip(accumulating, found.grads, strict=True):
+            now = node.variable.need_meta().grad
             if (None if now is None else now._cell.held) is not grad:
                 return False
         made = note_fragment(joined.fragment, [arrays[i] for i in joined.inputs])
@@ -141,9 +138,9 @@ def _join(joined: Joined, found: Walk, task: GraphTask) -> bool:
         def value(source: int) -> Any:
             return made[source] if source >= 0 else arrays[~source]
 
-        for leaf, source in zip(leaves, joined.stored, strict=True):
+        for node, source in zip(accumulating, joined.stored, strict=True):
             if source is not None:
-                PENDING.store(leaf, value(source))
+                PENDING.store(node.variable, value(source))
     for index, source in joined.captured:
         task.captured[index] = None if source is None else value(source)
     if not task.keep_graph:

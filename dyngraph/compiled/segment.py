@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import jax
@@ -17,6 +16,7 @@ import jax
 from dyngraph.compiled import report
 from dyngraph.compiled.program import Aval, Call, run_call
 from dyngraph.compiled.schedule import Schedule, find_schedule, forget
+from dyngraph.graph.accumulate import AccumulateGrad, Held
 from dyngraph.graph.node import Node, blame
 from dyngraph.kernels import weak_type
 from dyngraph.placement import constraint, spread_of
@@ -143,12 +143,10 @@ class Settled:
             self.accumulated += [(leaf, value) for leaf, value, _ in segment.accumulated]
             self._run_calls_or_each()
             for leaf, value in self.accumulated:
-                with lock_of(leaf):
+                with accumulator(leaf).lock:
                     self.how.accumulate(leaf, known(value))
         else:
-            with ExitStack() as stack:
-                for lock in locks_of([leaf for leaf, _, _ in segment.accumulated]):
-                    stack.enter_context(lock)
+            with Held({accumulator(leaf) for leaf, _, _ in segment.accumulated}):
                 self._note_sums()
                 self._run_calls_or_each()
                 for leaf, total in self.totals:
@@ -240,14 +238,9 @@ class Settled:
         raise failure
 
 
-def locks_of(leaves: Sequence[Tensor]) -> list[Any]:
-    """The locks of leaves' accumulations, in the order in which every thread takes them."""
-    return sorted({lock_of(leaf) for leaf in leaves}, key=id)
-
-
-def lock_of(leaf: Tensor) -> Any:
-    """The lock of a leaf's accumulations."""
-    return leaf.gradient_edge()[0].lock  # type: ignore[union-attr]
+def accumulator(leaf: Tensor) -> AccumulateGrad:
+    """The node where gradients of a leaf arrive."""
+    return leaf.gradient_edge()[0]  # type: ignore[return-value]
 
 
 def known(value: Any) -> Any:

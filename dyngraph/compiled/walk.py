@@ -8,8 +8,8 @@ walks it, as `recording` says.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from itertools import islice
-from operator import attrgetter
+from itertools import count, islice
+from operator import attrgetter, gt
 from typing import Any, NamedTuple
 
 import jax
@@ -23,26 +23,33 @@ from dyngraph.values import PENDING
 
 _created = attrgetter("sequence_nr")
 
-NOWHERE, BESIDE = -1, -2
+NOWHERE, BESIDE, FIRST_LEAF = -1, -2, -3
 """What stands in a key for a node's number: no gradient is needed, or nothing that is asked lies
-below."""
+below; leaves count downwards."""
 
 
 class Walk(NamedTuple):
-    """What the walk has found: the nodes, those of them that run operators, the arrays, each once,
-    and the key.
+    """What the walk has found: the operators' nodes, the arrays, each once, and the key.
 
-    `leaves` are the leaves that accumulate, each with what is its `.grad`; `retained` the tensors
-    that retain their gradient, by the number of their node and their place there.
+    `ends` are the nodes where the backward stops without running them; `accumulating` those that
+    add to leaves, each with what is the leaf's `.grad`; `retained` the tensors that retain their
+    gradient, by the number of their node, among `ends` and `operators`, and their place there.
     """
 
     key: Hashable
-    nodes: list[Any]
+    ends: list[Any]
     operators: list[Any]
     arrays: list[Any]
-    leaves: list[Tensor]
+    accumulating: list[AccumulateGrad]
     grads: list[Any]
     retained: list[tuple[int, int]]
+
+    def retaining(self, place: int) -> Tensor | None:
+        """The tensor behind one of `retained`, if it still lives."""
+        number, output_nr = self.retained[place]
+        count = len(self.ends)
+        node = self.ends[number] if number < count else self.operators[number - count]
+        return node.extra.retained[output_nr]()
 
 
 def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Walk | None:
@@ -62,46 +69,46 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
 
     # One pass that looks at everything of a node: between two backwards a large graph has left
     # the processor's cache, so looking costs more than computing. `nodes` grows as it goes.
-    accumulating, operators, with_extra = [], [], []
+    accumulating: list[AccumulateGrad] = []
+    with_extra = [node for node in ends if node.extra is not None]
     plans, outputs, created, lifted, guards, onward = [], [], [], [], [], []
     try:
         for node in islice(nodes, len(ends), None):
-            if type(node) is AccumulateGrad:
-                accumulating.append(node)
-            else:
-                operators.append(node)
-                plans.append(node.plan)
-                outputs.append(node.outputs)
-                created.append(node.sequence_nr)
-                saved = node.saved
-                if type(saved) is not tuple:
-                    if type(saved) is not list:  # freed, or packed
-                        return None
-                    saved = saved if pending else node.arrays()
-                lifted += saved
-                guards += node.guards
-                onward += node.edges
-                for below, _ in node.edges:
-                    if below not in numbers:
+            ways, sequence_nr, made, extra, plan, saved, watched = node.record
+            if type(saved) is not tuple:
+                if type(saved) is not list:  # freed, or packed
+                    return None
+                saved = saved if pending else node.arrays()
+            plans.append(plan)
+            outputs.append(made)
+            created.append(sequence_nr)
+            lifted += saved
+            guards += watched
+            onward += ways
+            for below, _ in ways:
+                if below not in numbers:
+                    if type(below) is AccumulateGrad:
+                        numbers[below] = FIRST_LEAF - len(accumulating)
+                        accumulating.append(below)
+                    else:
                         numbers[below] = len(nodes)
                         nodes.append(below)
-            if node.extra is not None:
+            if extra is not None:
                 with_extra.append(node)
-    except AttributeError:  # a node that is no operator's
+    except ValueError:  # a node that is no operator's
         return None
     for owner, version in zip(guards[::2], guards[1::2], strict=True):
         if owner is not None and owner.version != version:
             return None
     retained: list[tuple[int, int]] = []
-    with_extra += [node for node in ends if node.extra is not None]
+    with_extra += [node for node in accumulating if node.extra is not None]
     if with_extra and not _note_extras(with_extra, numbers, retained):
         return None
 
-    leaves, grads, values = [], [], []
+    grads, values = [], []
     for node in accumulating:
         variable = node.variable
         values.append(variable._cell.held if pending else variable._cell.array)
-        leaves.append(variable)
         meta = variable._meta
         grad = None
         if meta is not None:
@@ -116,38 +123,52 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
     lifted += gradients
     lifted += [grad for grad in grads if grad is not None]
     ids = list(map(id, lifted))
-    unique = dict(zip(ids, lifted, strict=True))
-    places = dict(zip(unique, range(len(unique)), strict=True))
-    arrays = list(unique.values())
+    first: dict[int, int] = {}
+    shared = tuple([*map(first.setdefault, ids, count())])
+    arrays = [lifted[place] for place in first.values()]
     key = (
         tuple(plans),
         tuple(outputs),
-        tuple(sorted(range(len(created)), key=created.__getitem__)),
+        _order(created),
         tuple([numbers[node] for node, _ in onward]),
         tuple([number for _, number in onward]),
-        tuple([places[i] for i in ids]),
+        shared,
         _types(arrays),
         _types(values),
         tuple([spread_of(value) for value in values]) if are_many() else (),
-        tuple([numbers[node] for node in accumulating]),
         tuple([grad is not None for grad in grads]),
         tuple([(numbers[node], number) for node, number in edges]),
+        tuple(retained),
+        _restriction(task, ends, numbers, onward) if task.asked or task.targets else (),
+    )
+    return Walk(key, ends, nodes[len(ends) :], arrays, accumulating, grads, retained)
+
+
+def _restriction(
+    task: GraphTask, ends: Sequence[Node], numbers: dict[Any, int], onward: Sequence[Edge]
+) -> tuple[Any, ...]:
+    """What the key of a backward says that is not to reach every leaf."""
+    return (
         tuple([(numbers.get(node, BESIDE), number) for node, number in task.asked]),
         tuple([numbers.get(node, BESIDE) for node in task.targets]),
-        tuple(retained),
-        tuple([node.outputs for node in ends]),
-        tuple([node.outputs[number] for node, number in onward if numbers[node] == BESIDE])
-        if beside
-        else (),
+        tuple([tuple(node.outputs) for node in ends]),
+        tuple([node.outputs[nr] for node, nr in onward if node and numbers[node] == BESIDE]),
     )
-    return Walk(key, nodes, operators, arrays, leaves, grads, retained)
+
+
+def _order(created: Sequence[int]) -> tuple[int, ...]:
+    """The places of the nodes from the one made first to the one made last; () where that is the
+    walk's own order backward."""
+    if all(map(gt, created, created[1:])):
+        return ()
+    return tuple(sorted(range(len(created)), key=created.__getitem__))
 
 
 def _types(arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Shape, dtype and weak type of each array; None for None."""
     try:
-        return tuple([array.aval for array in arrays])
-    except AttributeError:  # one is None, or numpy's, which JAX describes more slowly
+        return tuple([None if array is None else array.aval for array in arrays])
+    except AttributeError:  # one is numpy's, which JAX describes more slowly
         return tuple([_type_of(array) for array in arrays])
 
 

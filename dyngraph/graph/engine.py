@@ -17,7 +17,17 @@ from typing import Any
 from dyngraph import modes
 from dyngraph.graph import anomaly, packing
 from dyngraph.graph.calling import call_post_hook, call_pre_hook, call_tensor_hook
-from dyngraph.graph.node import Edge, Extra, Node, PythonCall, Values
+from dyngraph.graph.node import (
+    EDGES,
+    EXTRA,
+    OUTPUTS,
+    SEQUENCE_NR,
+    Edge,
+    Extra,
+    Node,
+    PythonCall,
+    Values,
+)
 
 MAX_NESTING = 25
 """How many backward calls nest on one Python stack before the next one gets a stack of its own."""
@@ -120,7 +130,7 @@ class GraphTask:
                 dependencies[root] = 0
             dependencies[root] += 1
         while todo:
-            for node, _ in todo.pop().edges:
+            for node, _ in todo.pop().record[EDGES]:
                 if node is None:
                     continue
                 if node in dependencies:
@@ -178,7 +188,7 @@ class GraphTask:
                     continue
                 grads = buffers.pop(below, None)
                 if grads is None:
-                    grads = [None] * len(below.outputs)
+                    grads = [None] * len(below.record[OUTPUTS])
                 if value is not None:
                     arrived = grads[output_nr]
                     if arrived is None:
@@ -190,7 +200,7 @@ class GraphTask:
                 if left:
                     buffers[below] = grads
                 else:
-                    heappush(ready, (-below.sequence_nr, next(ready.ticks), below, grads))
+                    heappush(ready, (-below.record[SEQUENCE_NR], next(ready.ticks), below, grads))
             if not ready:
                 return
             # A node that has all its gradients runs.
@@ -205,14 +215,14 @@ class GraphTask:
                     continue
                 if run_node is not None:
                     results = run_node(node, grads)
-                elif node.extra is None:
+                elif node.record[EXTRA] is None:
                     results = node.apply(grads, values)
                 else:
                     results = self.run_with_hooks(node, grads)
             except Exception as error:
                 values.blame(node, error)
                 raise
-            edges = node.edges
+            edges = node.record[EDGES]
             if not self.keep_graph:
                 values.release(node)
 

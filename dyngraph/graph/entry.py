@@ -23,9 +23,7 @@ class Entry(AccumulateGrad):
     `variable` is the stand-in, where it is a leaf, else None, and then what arrives is dropped.
     """
 
-    __slots__ = ("is_open", "outputs", "way_out")
-
-    outputs: Any
+    __slots__ = ("is_open", "way_out")
 
     def __init__(self, variable: Any, outputs: Any, way_out: Edge | None) -> None:
         super().__init__(variable)

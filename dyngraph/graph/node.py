@@ -10,7 +10,7 @@ import itertools
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from dyngraph.graph.hooks import HookList, RemovableHandle
 
@@ -140,17 +140,43 @@ class Extra:
         self.topological_nr: int | None = None
 
 
+# Note [A node's record]
+# What a loop over nodes reads of each is one tuple. Every kind of node is a class of its own, and
+# an attribute that is read of one class after another costs CPython several times what it costs of
+# a single class: each place in its bytecode remembers one.
+EDGES, SEQUENCE_NR, OUTPUTS, EXTRA = range(4)
+"""The places in the record of every node."""
+
+T = TypeVar("T")
+
+
+class Field(Generic[T]):
+    """An attribute of a node that is kept in its record."""
+
+    def __init__(self, place: int, doc: str) -> None:
+        self.place = place
+        self.__doc__ = doc
+
+    def __get__(self, node: Node | None, kind: Any = None) -> T:
+        return self if node is None else node.record[self.place]  # type: ignore[return-value]
+
+    def __set__(self, node: Node, value: T) -> None:
+        place = self.place
+        node.record = (*node.record[:place], value, *node.record[place + 1 :])
+
+
 class Node(ABC):
     """A node of the backward graph: what `grad_fn` is."""
 
-    __slots__ = ("__weakref__", "edges", "extra", "sequence_nr")
+    __slots__ = ("__weakref__", "record")
 
-    edges: tuple[Edge, ...]
-    extra: Extra | None
-    sequence_nr: int
-
-    outputs: Any
-    """Shape and dtype of each output of the forward operator that can have a gradient."""
+    record: tuple[Any, ...]
+    edges: Field[tuple[Edge, ...]] = Field(EDGES, "Where the gradients of the inputs go.")
+    sequence_nr: Field[int] = Field(SEQUENCE_NR, "The node's place in the order of making.")
+    outputs: Field[Any] = Field(
+        OUTPUTS, "Shape and dtype of each output of the forward operator that can have a gradient."
+    )
+    extra: Field[Extra | None] = Field(EXTRA, "What few nodes have.")
 
     if TYPE_CHECKING:
 
@@ -195,7 +221,8 @@ class Node(ABC):
     @property
     def topological_nr(self) -> int:
         """The length of the longest path from here to a leaf; found when asked for, then kept."""
-        number = self.extra.topological_nr if self.extra else None
+        extra = self.extra
+        number = None if extra is None else extra.topological_nr
         return _number_topologically(self) if number is None else number
 
     def _sequence_nr(self) -> int:
@@ -206,9 +233,10 @@ class Node(ABC):
 
     def need_extra(self) -> Extra:
         """The node's `Extra`, made when first needed."""
-        if self.extra is None:
-            self.extra = Extra()
-        return self.extra
+        extra = self.extra
+        if extra is None:
+            extra = self.extra = Extra()
+        return extra
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Calls `fn(grad_inputs, grad_outputs)` after the node ran; it may return new grad_inputs.

@@ -11,15 +11,10 @@ from dyngraph.graph.node import Edge, InputMetadata, Node, Values, creation_numb
 class PassNode(Node):
     """Passes a gradient on as it is, between nodes of one example and of all."""
 
-    __slots__ = ("outputs",)
-
-    outputs: Any
+    __slots__ = ()
 
     def __init__(self, edge: Edge, outputs: Any) -> None:
-        self.edges = (edge,)
-        self.extra = None
-        self.sequence_nr = next(creation_numbers)
-        self.outputs = outputs
+        self.record = ((edge,), next(creation_numbers), outputs, None)
 
     def output_metadata(self) -> tuple[InputMetadata, ...]:
         return tuple(InputMetadata(shape, dtype) for shape, dtype in self.outputs)

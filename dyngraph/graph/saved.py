@@ -11,7 +11,8 @@ from dyngraph.graph.packing import Hooks, Packed, checked
 class Saving(Protocol):
     """A node that saves: what a SavedTensor asks of it."""
 
-    saved: tuple[Any, ...] | None
+    saved: Any
+    """A tuple of what is saved; None once it is freed."""
 
     def show(self, position: int) -> Any:
         """The saved tensor as users see it."""

@@ -47,17 +47,15 @@ def run_concrete(
         return [wrap(o) for o in outs]
     results: list[Tensor | None] = [new_tensor(cell_of(o)) for o in outs]
     spec, kind = _spec(name, node_name, len(inputs), len(outs))
-    node = object.__new__(kind)
-    node.plan = ConcretePlan(spec, function, needed)
-    node.edges = tuple(_edge(x) if i in needed else NO_EDGE for i, x in enumerate(inputs))
-    node.extra = None
-    node.saved = tuple(arrays)
     cells = [x._cell if isinstance(x, Tensor) else None for x in inputs]
-    node.guards = tuple(g for c in cells for g in ((c, c.version) if c is not None else (None, 0)))
-    if not is_recorded(node, cells):
+    guards = tuple(g for c in cells for g in ((c, c.version) if c is not None else (None, 0)))
+    if not is_recorded(spec, guards, cells):
         return [wrap(o) for o in outs]
-    node.sequence_nr = next(creation_numbers)
-    node.outputs = attach(node, outs, results)
+    node = kind()
+    edges = tuple(_edge(x) if i in needed else NO_EDGE for i, x in enumerate(inputs))
+    outputs = attach(node, outs, results)
+    plan = ConcretePlan(spec, function, needed)
+    node.record = (edges, next(creation_numbers), outputs, None, plan, tuple(arrays), guards)
     return results  # type: ignore[return-value]
 
 

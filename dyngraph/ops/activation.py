@@ -17,7 +17,6 @@ sigmoid = define(
     "sigmoid",
     lambda self: jax.nn.sigmoid(self),
     self=lambda grad, result: grad * jnp.conj(result * (1 - result)),
-    elementwise=True,
     doc="""`1 / (1 + exp(-input))`, between 0 and 1.
 
     >>> dg.sigmoid(dg.tensor([0.0, 2.0]))
@@ -31,7 +30,6 @@ logsigmoid = define(
     lambda self: jax.nn.log_sigmoid(self),
     node="LogSigmoidBackward0",
     self=lambda grad, self: grad * jax.nn.sigmoid(-self),
-    elementwise=True,
     doc="""`log(sigmoid(input))`, without overflow.
 
     >>> dg.nn.functional.logsigmoid(dg.tensor([0.0]))
@@ -67,7 +65,6 @@ silu = define(
     "silu",
     lambda self: jax.nn.silu(self),
     self=_silu_rule,
-    elementwise=True,
     inplace=True,
     doc="""`input * sigmoid(input)`.
 
@@ -86,7 +83,6 @@ mish = define(
     "mish",
     lambda self: self * jnp.tanh(jax.nn.softplus(self)),
     self=_mish_rule,
-    elementwise=True,
     inplace=True,
     doc="""`input * tanh(softplus(input))`.
 
@@ -119,7 +115,6 @@ gelu = define(
     _gelu,
     signature="self, *, approximate='none'",
     self=_gelu_rule,
-    elementwise=True,
     doc="""`input` times the normal distribution's share below it (https://arxiv.org/abs/1606.08415).
 
     >>> dg.nn.functional.gelu(dg.tensor([0.0, 1.0]))
@@ -175,7 +170,6 @@ selu = define(
         grad * _SELU_SCALE * jnp.where(self > 0, 1, _SELU_ALPHA * jnp.exp(jnp.minimum(self, 0)))
     ),
     node="EluBackward0",
-    elementwise=True,
     inplace=True,
     doc="""The self-normalizing scaled `elu` (https://arxiv.org/abs/1706.02515).
 
@@ -191,7 +185,6 @@ hardswish = define(
     self=lambda grad, self: jnp.where(
         self <= -3, 0, jnp.where(self < 3, grad * (self / 3 + 0.5), grad)
     ),
-    elementwise=True,
     inplace=True,
     doc="""`input * hardsigmoid(input)`.
 
@@ -205,7 +198,6 @@ softsign = define(
     "softsign",
     lambda self: self / (1 + jnp.abs(self)),
     self=lambda grad, self: grad / (1 + jnp.abs(self)) ** 2,
-    elementwise=True,
     doc="""`input / (1 + |input|)`, between -1 and 1.
 
     >>> dg.nn.functional.softsign(dg.tensor([0.0, 1.0]))
@@ -218,7 +210,6 @@ tanhshrink = define(
     "tanhshrink",
     lambda self: self - jnp.tanh(self),
     self=lambda grad, self: grad * jnp.tanh(self) ** 2,
-    elementwise=True,
     doc="""`input - tanh(input)`.
 
     >>> dg.nn.functional.tanhshrink(dg.tensor([0.0, 1.0]))

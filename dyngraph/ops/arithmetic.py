@@ -186,7 +186,6 @@ neg = define(
     "neg",
     lambda self: (_refuse_bool("Negation, the `-` operator,", self), jnp.negative(self))[1],
     self=lambda grad: -grad,
-    elementwise=True,
     doc="""The negative; RuntimeError for bool tensors.
 
     >>> dg.neg(dg.tensor([1.0, -2.0]))
@@ -198,7 +197,6 @@ positive = define(
     "positive",
     lambda self: (_refuse_bool("The `+` operator", self), jnp.positive(self))[1],
     self=same,
-    elementwise=True,
     doc="""The tensor's values as they are; RuntimeError for bool tensors.
 
     >>> dg.positive(dg.tensor([1.0, -2.0]))
@@ -266,7 +264,6 @@ sign = define(
     "sign",
     lambda self: jnp.sign(self),
     self=zero_gradient,
-    elementwise=True,
     doc="""-1, 0 or 1.
 
     >>> dg.sign(dg.tensor([-3.0, 0.0, 2.0]))

@@ -60,7 +60,6 @@ _conj = define(
     "conj",
     lambda self: jnp.conj(self),
     self=lambda grad: jnp.conj(grad),
-    elementwise=True,
     viewing=Viewing(lambda parent, value: jnp.conj(value), layout=lambda layout: layout),
 )
 
@@ -149,7 +148,6 @@ _conj_physical = define(
     "conj_physical",
     lambda self: jnp.conj(self),
     self=lambda grad: jnp.conj(grad),
-    elementwise=True,
 )
 
 

@@ -46,16 +46,14 @@ class MoveNode(Node):
     It is no operator's node, because a kernel runs on one set of devices only.
     """
 
-    __slots__ = ("destination", "outputs", "source", "source_dtype")
+    __slots__ = ("destination", "source", "source_dtype")
 
     def __init__(self, moved: Tensor, result: jax.Array) -> None:
-        self.edges = (moved.gradient_edge(),)
-        self.extra = None
-        self.outputs = ((result.shape, result.dtype),)
+        outputs = ((result.shape, result.dtype),)
+        self.record = ((moved.gradient_edge(),), next(creation_numbers), outputs, None)
         self.destination = result.sharding
         self.source = moved._cell.array.sharding
         self.source_dtype = moved._cell.held.dtype
-        self.sequence_nr = next(creation_numbers)
 
     def name(self) -> str:
         return "ToCopyBackward0"

@@ -44,7 +44,6 @@ def define(
     returns: str | None = None,
     differentiable: bool = True,
     node: str | None = None,
-    elementwise: bool = False,
     passes_on: bool = False,
     viewing: Viewing | None = None,
     inplace: bool = False,
@@ -56,9 +55,8 @@ def define(
 
     `signature` gives the public parameters where their order or defaults differ from `function`'s.
     `outputs` names the outputs of a function that returns a tuple, `returns` the named tuple that
-    carries them. `elementwise=True` says that the output has the shape and dtype of the one input,
-    which makes recording it cheaper. `passes_on=True` says that the output is the first input, so
-    that no kernel runs. `viewing` makes the result a view: it says how to write back to the input.
+    carries them. `passes_on=True` says that the output is the first input, so that no kernel runs.
+    `viewing` makes the result a view: it says how to write back to the input.
     `differentiable=False` is for functions without a gradient: nothing is recorded. The function
     takes `out=` where `name` is among `out.OPERATORS`: functions that call it are to take it
     themselves. `inplace=True` gives it an argument `inplace`, which has the result written to the
@@ -77,7 +75,6 @@ def define(
         rules=rules,
         outputs=outputs,
         node_name=node,
-        elementwise=elementwise,
         passes_on=passes_on,
         viewing=viewing,
     )

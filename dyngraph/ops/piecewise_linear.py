@@ -12,7 +12,6 @@ relu = define(
     "relu",
     lambda self: jnp.maximum(self, 0),
     self=lambda grad, result: jnp.where(result > 0, grad, 0),
-    elementwise=True,
     inplace=True,
     doc="""The positive part, with gradient 0 at 0.
 
@@ -27,7 +26,6 @@ relu6 = define(
     lambda self: jnp.clip(self, 0, 6),
     node="HardtanhBackward0",
     self=lambda grad, self: jnp.where((self > 0) & (self < 6), grad, 0),
-    elementwise=True,
     inplace=True,
     doc="""The positive part, at most 6.
 
@@ -72,7 +70,6 @@ hardsigmoid = define(
     "hardsigmoid",
     lambda self: jnp.clip(self / 6 + 0.5, 0, 1),
     self=lambda grad, self: jnp.where((self > -3) & (self < 3), grad / 6, 0),
-    elementwise=True,
     inplace=True,
     doc="""A `sigmoid` of three straight lines.
 

@@ -101,7 +101,6 @@ reciprocal = define(
     "reciprocal",
     lambda self: 1 / self,
     self=lambda grad, result: -grad * jnp.conj(result * result),
-    elementwise=True,
     doc="""`1 / input`.
 
     >>> dg.reciprocal(dg.tensor([2.0, 4.0]))
@@ -114,7 +113,6 @@ square = define(
     lambda self: jnp.square(self),
     node="PowBackward0",
     self=lambda grad, self: grad * jnp.conj(2 * self),
-    elementwise=True,
     doc="""`input * input`.
 
     >>> dg.square(dg.tensor([2.0, -3.0]))
@@ -126,7 +124,6 @@ exp = define(
     "exp",
     lambda self: jnp.exp(self),
     self=lambda grad, result: grad * jnp.conj(result),
-    elementwise=True,
     doc="""e to the power of each element.
 
     >>> dg.exp(dg.tensor([0.0, 1.0]))
@@ -138,7 +135,6 @@ exp2 = define(
     "exp2",
     lambda self: jnp.exp2(self),
     self=lambda grad, result: grad * jnp.conj(result) * math.log(2),
-    elementwise=True,
     doc="""2 to the power of each element.
 
     >>> dg.exp2(dg.tensor([0.0, 3.0]))
@@ -150,7 +146,6 @@ expm1 = define(
     "expm1",
     lambda self: jnp.expm1(self),
     self=lambda grad, result: grad * jnp.conj(result + 1),
-    elementwise=True,
     doc="""`exp(input) - 1`, exact near 0.
 
     >>> dg.expm1(dg.tensor([0.0, 1.0]))
@@ -162,7 +157,6 @@ log = define(
     "log",
     lambda self: jnp.log(self),
     self=lambda grad, self: grad / jnp.conj(self),
-    elementwise=True,
     doc="""The natural logarithm: -inf at 0, NaN below.
 
     >>> dg.log(dg.tensor([1.0, 2.0]))
@@ -174,7 +168,6 @@ log2 = define(
     "log2",
     lambda self: jnp.log2(self),
     self=lambda grad, self: grad / jnp.conj(self * math.log(2)),
-    elementwise=True,
     doc="""The logarithm to base 2.
 
     >>> dg.log2(dg.tensor([1.0, 8.0]))
@@ -186,7 +179,6 @@ log10 = define(
     "log10",
     lambda self: jnp.log10(self),
     self=lambda grad, self: grad / jnp.conj(self * math.log(10)),
-    elementwise=True,
     doc="""The logarithm to base 10.
 
     >>> dg.log10(dg.tensor([1.0, 100.0]))
@@ -198,7 +190,6 @@ log1p = define(
     "log1p",
     lambda self: jnp.log1p(self),
     self=lambda grad, self: grad / jnp.conj(self + 1),
-    elementwise=True,
     doc="""`log(1 + input)`, exact near 0.
 
     >>> dg.log1p(dg.tensor([0.0, 1.0]))
@@ -210,7 +201,6 @@ sqrt = define(
     "sqrt",
     lambda self: jnp.sqrt(self),
     self=lambda grad, result: grad / jnp.conj(2 * result),
-    elementwise=True,
     doc="""The square root: NaN below 0, with gradient inf at 0.
 
     >>> dg.sqrt(dg.tensor([4.0, 9.0]))
@@ -222,7 +212,6 @@ rsqrt = define(
     "rsqrt",
     lambda self: lax.rsqrt(self) if jnp.issubdtype(self.dtype, jnp.inexact) else 1 / jnp.sqrt(self),
     self=lambda grad, result: -0.5 * grad * jnp.conj(result * result * result),
-    elementwise=True,
     doc="""`1 / sqrt(input)`.
 
     >>> dg.rsqrt(dg.tensor([4.0, 16.0]))

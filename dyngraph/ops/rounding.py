@@ -19,7 +19,6 @@ floor = define(
     "floor",
     lambda self: jnp.floor(self),
     self=zero_gradient,
-    elementwise=True,
     doc="""The greatest integer not above each element.
 
     >>> dg.floor(dg.tensor([1.5, -1.5]))
@@ -31,7 +30,6 @@ ceil = define(
     "ceil",
     lambda self: jnp.ceil(self),
     self=zero_gradient,
-    elementwise=True,
     doc="""The least integer not below each element.
 
     >>> dg.ceil(dg.tensor([1.5, -1.5]))
@@ -44,7 +42,6 @@ round = define(
     lambda self, *, decimals=0: jnp.round(self, decimals),
     signature="self, *, decimals=0",
     self=zero_gradient,
-    elementwise=True,
     doc="""The nearest integer, or multiple of 10 ** -decimals; halves go to the even one.
 
     >>> dg.round(dg.tensor([0.5, 1.5]))
@@ -56,7 +53,6 @@ trunc = define(
     "trunc",
     lambda self: jnp.trunc(self),
     self=zero_gradient,
-    elementwise=True,
     doc="""The integer part.
 
     >>> dg.trunc(dg.tensor([1.5, -1.5]))
@@ -69,7 +65,6 @@ frac = define(
     "frac",
     lambda self: self - jnp.trunc(self),
     self=same,
-    elementwise=True,
     doc="""The part behind the decimal point, with the sign of the element.
 
     >>> dg.frac(dg.tensor([1.5, -1.5]))

@@ -15,7 +15,6 @@ erf = define(
     "erf",
     lambda self: special.erf(self),
     self=lambda grad, self: grad * (2 / math.sqrt(math.pi)) * jnp.exp(-self * self),
-    elementwise=True,
     doc="""The error function, between -1 and 1.
 
     >>> dg.erf(dg.tensor([0.0, 1.0]))
@@ -27,7 +26,6 @@ erfc = define(
     "erfc",
     lambda self: special.erfc(self),
     self=lambda grad, self: -grad * (2 / math.sqrt(math.pi)) * jnp.exp(-self * self),
-    elementwise=True,
     doc="""`1 - erf(input)`, exact for large input.
 
     >>> dg.erfc(dg.tensor([0.0, 1.0]))
@@ -39,7 +37,6 @@ erfinv = define(
     "erfinv",
     lambda self: special.erfinv(self),
     self=lambda grad, result: grad * (math.sqrt(math.pi) / 2) * jnp.exp(result * result),
-    elementwise=True,
     doc="""The inverse of `erf`, infinite at -1 and 1.
 
     >>> dg.erfinv(dg.tensor([0.0, 0.5]))
@@ -68,7 +65,6 @@ lgamma = define(
     "lgamma",
     lambda self: special.gammaln(self),
     self=lambda grad, self: grad * _digamma(self),
-    elementwise=True,
     doc="""The logarithm of the absolute value of the gamma function.
 
     >>> dg.lgamma(dg.tensor([3.0, 5.0]))

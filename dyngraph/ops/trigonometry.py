@@ -14,7 +14,6 @@ sin = define(
     "sin",
     lambda self: jnp.sin(self),
     self=lambda grad, self: grad * jnp.conj(jnp.cos(self)),
-    elementwise=True,
     doc="""The sine of an angle in radians.
 
     >>> dg.sin(dg.tensor([0.0, 1.0]))
@@ -26,7 +25,6 @@ cos = define(
     "cos",
     lambda self: jnp.cos(self),
     self=lambda grad, self: -grad * jnp.conj(jnp.sin(self)),
-    elementwise=True,
     doc="""The cosine of an angle in radians.
 
     >>> dg.cos(dg.tensor([0.0, 1.0]))
@@ -38,7 +36,6 @@ tan = define(
     "tan",
     lambda self: jnp.tan(self),
     self=lambda grad, result: grad * jnp.conj(1 + result * result),
-    elementwise=True,
     doc="""The tangent of an angle in radians.
 
     >>> dg.tan(dg.tensor([0.0, 1.0]))
@@ -50,7 +47,6 @@ asin = define(
     "asin",
     lambda self: jnp.arcsin(self),
     self=lambda grad, self: grad * jnp.conj(lax.rsqrt(1 - self * self)),
-    elementwise=True,
     doc="""The angle whose sine is `input`, NaN outside [-1, 1].
 
     >>> dg.asin(dg.tensor([0.0, 1.0]))
@@ -62,7 +58,6 @@ acos = define(
     "acos",
     lambda self: jnp.arccos(self),
     self=lambda grad, self: -grad * jnp.conj(lax.rsqrt(1 - self * self)),
-    elementwise=True,
     doc="""The angle whose cosine is `input`, NaN outside [-1, 1].
 
     >>> dg.acos(dg.tensor([0.0, 1.0]))
@@ -74,7 +69,6 @@ atan = define(
     "atan",
     lambda self: jnp.arctan(self),
     self=lambda grad, self: grad / jnp.conj(1 + self * self),
-    elementwise=True,
     doc="""The angle whose tangent is `input`.
 
     >>> dg.atan(dg.tensor([0.0, 1.0]))
@@ -105,7 +99,6 @@ sinh = define(
     "sinh",
     lambda self: jnp.sinh(self),
     self=lambda grad, self: grad * jnp.conj(jnp.cosh(self)),
-    elementwise=True,
     doc="""The hyperbolic sine.
 
     >>> dg.sinh(dg.tensor([0.0, 1.0]))
@@ -117,7 +110,6 @@ cosh = define(
     "cosh",
     lambda self: jnp.cosh(self),
     self=lambda grad, self: grad * jnp.conj(jnp.sinh(self)),
-    elementwise=True,
     doc="""The hyperbolic cosine.
 
     >>> dg.cosh(dg.tensor([0.0, 1.0]))
@@ -129,7 +121,6 @@ tanh = define(
     "tanh",
     lambda self: jnp.tanh(self),
     self=lambda grad, result: grad * jnp.conj(1 - result * result),
-    elementwise=True,
     doc="""The hyperbolic tangent, between -1 and 1.
 
     >>> dg.tanh(dg.tensor([0.0, 1.0]))
@@ -141,7 +132,6 @@ asinh = define(
     "asinh",
     lambda self: jnp.arcsinh(self),
     self=lambda grad, self: grad * jnp.conj(lax.rsqrt(self * self + 1)),
-    elementwise=True,
     doc="""The inverse of `sinh`.
 
     >>> dg.asinh(dg.tensor([0.0, 1.0]))
@@ -153,7 +143,6 @@ acosh = define(
     "acosh",
     lambda self: jnp.arccosh(self),
     self=lambda grad, self: grad * jnp.conj(lax.rsqrt(self - 1) * lax.rsqrt(self + 1)),
-    elementwise=True,
     doc="""The inverse of `cosh`, NaN below 1.
 
     >>> dg.acosh(dg.tensor([1.0, 2.0]))
@@ -165,7 +154,6 @@ atanh = define(
     "atanh",
     lambda self: jnp.arctanh(self),
     self=lambda grad, self: grad / jnp.conj(1 - self * self),
-    elementwise=True,
     doc="""The inverse of `tanh`, infinite at -1 and 1.
 
     >>> dg.atanh(dg.tensor([0.0, 0.5]))
@@ -177,7 +165,6 @@ deg2rad = define(
     "deg2rad",
     lambda self: jnp.deg2rad(self),
     self=lambda grad: grad * (math.pi / 180),
-    elementwise=True,
     doc="""Degrees as radians.
 
     >>> dg.deg2rad(dg.tensor([180.0]))
@@ -189,7 +176,6 @@ rad2deg = define(
     "rad2deg",
     lambda self: jnp.rad2deg(self),
     self=lambda grad: grad * (180 / math.pi),
-    elementwise=True,
     doc="""Radians as degrees.
 
     >>> dg.rad2deg(dg.tensor([3.1415927]))
