@@ -71,7 +71,10 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
     # the processor's cache, so looking costs more than computing. `nodes` grows as it goes.
     accumulating: list[AccumulateGrad] = []
     with_extra = [node for node in ends if node.extra is not None]
-    plans, outputs, created, lifted, guards, onward = [], [], [], [], [], []
+    plans, outputs, created, lifted, guards = [], [], [], [], []
+    belows: list[int] = []  # the number of the node behind each edge
+    later: list[tuple[int, int]] = []  # of the edges to another output than a node's first
+    number_of = numbers.get
     try:
         for node in islice(nodes, len(ends), None):
             ways, sequence_nr, made, extra, plan, saved, watched = node.record
@@ -84,15 +87,19 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
             created.append(sequence_nr)
             lifted += saved
             guards += watched
-            onward += ways
-            for below, _ in ways:
-                if below not in numbers:
+            for below, output_nr in ways:
+                number = number_of(below)
+                if number is None:
                     if type(below) is AccumulateGrad:
-                        numbers[below] = FIRST_LEAF - len(accumulating)
+                        number = FIRST_LEAF - len(accumulating)
                         accumulating.append(below)
                     else:
-                        numbers[below] = len(nodes)
+                        number = len(nodes)
                         nodes.append(below)
+                    numbers[below] = number
+                if output_nr:
+                    later.append((len(belows), output_nr))
+                belows.append(number)
             if extra is not None:
                 with_extra.append(node)
     except ValueError:  # a node that is no operator's
@@ -120,6 +127,7 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
                 grad = meta.grad._cell.held if pending else meta.grad._cell.array
         grads.append(grad)
 
+    operators = nodes[len(ends) :]
     lifted += gradients
     lifted += [grad for grad in grads if grad is not None]
     ids = list(map(id, lifted))
@@ -130,8 +138,8 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
         tuple(plans),
         tuple(outputs),
         _order(created),
-        tuple([numbers[node] for node, _ in onward]),
-        tuple([number for _, number in onward]),
+        tuple(belows),
+        tuple(later),
         shared,
         _types(arrays),
         _types(values),
@@ -139,20 +147,21 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
         tuple([grad is not None for grad in grads]),
         tuple([(numbers[node], number) for node, number in edges]),
         tuple(retained),
-        _restriction(task, ends, numbers, onward) if task.asked or task.targets else (),
+        _restriction(task, ends, operators, numbers) if task.asked or task.targets else (),
     )
-    return Walk(key, ends, nodes[len(ends) :], arrays, accumulating, grads, retained)
+    return Walk(key, ends, operators, arrays, accumulating, grads, retained)
 
 
 def _restriction(
-    task: GraphTask, ends: Sequence[Node], numbers: dict[Any, int], onward: Sequence[Edge]
+    task: GraphTask, ends: Sequence[Node], operators: Sequence[Node], numbers: dict[Any, int]
 ) -> tuple[Any, ...]:
     """What the key of a backward says that is not to reach every leaf."""
+    onward = [edge for node in operators for edge in node.edges]
     return (
         tuple([(numbers.get(node, BESIDE), number) for node, number in task.asked]),
         tuple([numbers.get(node, BESIDE) for node in task.targets]),
         tuple([tuple(node.outputs) for node in ends]),
-        tuple([node.outputs[nr] for node, nr in onward if node and numbers[node] == BESIDE]),
+        tuple([below.outputs[nr] for below, nr in onward if numbers[below] == BESIDE]),
     )
 
 
