@@ -16,6 +16,7 @@ import dyngraph as dg
 from bench import programs, workloads
 from bench.programs import Program, ready, torch
 from bench.timing import Bound, Candidates, ratio, show, show_bounds, take_turns
+from dyngraph.graph.node import kept_graphs
 
 NEVER = 10**9
 
@@ -54,6 +55,7 @@ def compiled(run: Callable[[], None]) -> Callable[[], None]:
 
 TITLE = "(j) backward alone, its graph kept"
 EAGER, PIECES, WHOLE, TORCH = "eager", "in pieces", "whole", "torch eager"
+ANEW = "whole, walked anew"
 FLOOR, FAIR_FLOOR = "jitted vjp", "jitted vjp, with the cosines"
 
 
@@ -77,7 +79,19 @@ def backward_alone(program: Program, floors: dict[str, Floor], *, slow: bool) ->
         pieces()
     with settings(compile_whole_after=1):
         whole()
-    candidates: Candidates = {EAGER: backward_of(loss, leaves), PIECES: pieces, WHOLE: whole}
+
+    def anew() -> None:  # as of a new graph: of one that is kept, the walk is remembered
+        remembered = dict(kept_graphs)
+        kept_graphs.clear()
+        whole()
+        kept_graphs.update(remembered)
+
+    candidates: Candidates = {
+        EAGER: backward_of(loss, leaves),
+        PIECES: pieces,
+        WHOLE: whole,
+        ANEW: anew,
+    }
     for name, floor in floors.items():
         if slow or not floor.slow:
             candidates[name] = jitted_vjp(program, floor)

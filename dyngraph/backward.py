@@ -203,22 +203,26 @@ def check_roots(
         if isinstance(root, GradientEdge):
             edge: Edge = (root.node, root.output_nr)
             meta = root.node.output_metadata()[root.output_nr]
-            shape, dtype = tuple(meta.shape), meta.dtype
+            shape, dtype = tuple(meta.shape), meta.dtype.dtype
             place = meta.device.jax
         elif isinstance(root, Tensor):
             if root._edge is None:
                 raise NoGradientPathError(position)
             edge = root.gradient_edge()
             array = root._cell.held
-            shape, dtype, place = array.shape, root.dtype, place_of(array)
+            shape, dtype, place = array.shape, array.dtype, place_of(array)
         else:
             raise TypeError(
                 f"element {position} to differentiate is {type(root).__name__}: expected a "
                 "Tensor or a GradientEdge"
             )
-        value = _start(position, gradient, shape, dtype, place, batched=batched)
         edges.append(edge)
-        values.append(_handled(value, how))
+        if gradient is None:
+            one = _one(position, shape, dtype, place)
+            values.append(one if how is ARRAYS or how is PENDING else new_tensor(cell_of(one)))
+        else:
+            value = _checked(position, gradient, shape, dtype, place, batched=batched)
+            values.append(_handled(value, how))
     return edges, values
 
 
@@ -235,33 +239,43 @@ def _handled(gradient: Tensor, how: Values) -> Any:
     return dual
 
 
-def _start(
+def _one(position: int, shape: tuple[int, ...], dtype: Any, place: Any) -> Any:
+    """The number 1, which a scalar root starts with; raises for a root that is none.
+
+    `place` is the device or the sharding of the root; None for a tracer.
+    """
+    if any([n != 1 for n in shape]):
+        raise RuntimeError(
+            "grad can be implicitly created only for scalar outputs, but element "
+            f"{position} has shape {list(shape)}. Reduce it first, by sum() or mean(), or pass "
+            "its gradient."
+        )
+    if dtype.kind == "c":
+        raise RuntimeError(
+            "grad can be implicitly created only for real scalar outputs but got "
+            f"{dtypes.of(dtype)}. Pass the gradient, or take a real function of it such as abs()."
+        )
+    return jnp.ones(shape, dtype) if place is None else _one_at(shape, dtype, place)
+
+
+@functools.lru_cache(64)
+def _one_at(shape: tuple[int, ...], dtype: Any, place: Any) -> Any:
+    """The number 1 at a place, made once."""
+    with jax.ensure_compile_time_eval():  # it is kept, so it must be no tracer
+        return put(jnp.ones(shape, dtype), place)
+
+
+def _checked(
     position: int,
     gradient: Any,
     shape: tuple[int, ...],
-    dtype: dtypes.dtype,
+    dtype: Any,
     place: Any,
     *,
     batched: bool,
 ) -> Tensor:
-    """The gradient that a root starts with: the given one, checked, or 1 for a scalar.
-
-    `place` is the device or the sharding of the root, where the gradient must be too.
-    """
-    if gradient is None:
-        if any(n != 1 for n in shape):
-            raise RuntimeError(
-                "grad can be implicitly created only for scalar outputs, but element "
-                f"{position} has shape {list(shape)}. Reduce it first, by sum() or mean(), or pass "
-                "its gradient."
-            )
-        if dtype.is_complex:
-            raise RuntimeError(
-                "grad can be implicitly created only for real scalar outputs but got "
-                f"{dtype}. Pass the gradient, or take a real function of it such as abs()."
-            )
-        one = jnp.ones(shape, dtype.dtype) if place is None else _one(shape, dtype.dtype, place)
-        return new_tensor(cell_of(one))
+    """The gradient that a root was given, in its dtype and where it is; raises for what can't be
+    one."""
     if not isinstance(gradient, Tensor):
         raise TypeError(
             f"gradients can be either Tensors or None, but got {type(gradient).__name__} at "
@@ -280,30 +294,23 @@ def _start(
                 else ""
             )
         )
-    if dtypes.of(array.dtype).is_complex != dtype.is_complex:
+    if (array.dtype.kind == "c") != (dtype.kind == "c"):
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. "
             f"Mismatch in dtype: grad_output[{position}] has a dtype of {gradient.dtype} and "
-            f"output[{position}] has a dtype of {dtype}."
+            f"output[{position}] has a dtype of {dtypes.of(dtype)}."
         )
     if not gradient.dtype.is_differentiable:
         raise RuntimeError(
-            f"grad_output[{position}] has {gradient.dtype}, but output[{position}] has {dtype}: "
-            "expected a floating point gradient. Convert it by .to()."
+            f"grad_output[{position}] has {gradient.dtype}, but output[{position}] has "
+            f"{dtypes.of(dtype)}: expected a floating point gradient. Convert it by .to()."
         )
-    if array.dtype != dtype.dtype:
-        gradient = gradient.to(dtype)
+    if array.dtype != dtype:
+        gradient = gradient.to(dtypes.of(dtype))
         array = gradient._cell.held
     if put(array, place) is not array:
         gradient = gradient.to(devices.of(put(array, place)))
     return gradient
-
-
-@functools.lru_cache(64)
-def _one(shape: tuple[int, ...], dtype: Any, place: Any) -> Any:
-    """The number 1 at a place, made once."""
-    with jax.ensure_compile_time_eval():  # it is kept, so it must be no tracer
-        return put(jnp.ones(shape, dtype), place)
 
 
 def _capture_edge(wanted: Any, position: int) -> Edge:

@@ -24,7 +24,7 @@ import numpy as np
 from dyngraph import modes
 from dyngraph.dispatch_source import PARAMETERS
 from dyngraph.graph.node import Node
-from dyngraph.kernels import Kernel, OperatorSpec, RulePlan, is_differentiable
+from dyngraph.kernels import Kernel, OperatorSpec, RulePlan, is_differentiable, weak_type
 from dyngraph.storage import are_inference, cell_of
 from dyngraph.tangents import are_carried, current_level, give_tangent, open_level, tangent_of
 from dyngraph.tensor import LEAF, Tensor, new_tensor
@@ -195,7 +195,7 @@ class JvpOperator:
             for v in values
         ]
         avals = [
-            x if x is None else jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type)
+            x if x is None else jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=weak_type(x))
             for x in arrays
         ]
         key = (kernel, *[a if a is None else (a.shape, a.dtype, a.weak_type) for a in avals])

@@ -10,7 +10,16 @@ import jax
 from dyngraph import devices, dtypes
 from dyngraph.errors import GraphFreedError, SavedTensorModifiedError
 from dyngraph.graph import anomaly, mutation
-from dyngraph.graph.node import EXTRA, OUTPUTS, Edge, Field, InputMetadata, Node, Values
+from dyngraph.graph.node import (
+    EXTRA,
+    OUTPUTS,
+    Edge,
+    Field,
+    InputMetadata,
+    Node,
+    Values,
+    kept_graphs,
+)
 from dyngraph.graph.packing import Hooks, Packed, PackedValues, pack
 from dyngraph.graph.saved import SavedTensor
 from dyngraph.kernels import BackwardPlan, OperatorSpec, is_differentiable
@@ -107,6 +116,7 @@ class OperatorNode(Node):
         on."""
         assert self.saved is not None
         packed, at = pack(tensor, hooks), 2 * position
+        kept_graphs.clear()
         saved, guards = self.saved, self.guards
         self.saved = PackedValues((*saved[:position], packed, *saved[position + 1 :]))
         self.guards = (*guards[:at], None, 0, *guards[at + 2 :])

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from itertools import count, islice
-from operator import attrgetter, gt
+from operator import attrgetter, gt, is_
 from typing import Any, NamedTuple
 
 import jax
 
+from dyngraph.compiled.program import Sealed
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.engine import GraphTask
-from dyngraph.graph.node import Edge, Node
+from dyngraph.graph.node import Edge, Node, kept_graphs
 from dyngraph.placement import are_many, spread_of
 from dyngraph.tensor import Tensor
 from dyngraph.values import PENDING
 
 _created = attrgetter("sequence_nr")
+_record = attrgetter("record")
 
 NOWHERE, BESIDE, FIRST_LEAF = -1, -2, -3
 """What stands in a key for a node's number: no gradient is needed, or nothing that is asked lies
@@ -52,11 +54,77 @@ class Walk(NamedTuple):
         return node.extra.retained[output_nr]()
 
 
+class Structure(NamedTuple):
+    """What a look at every node has found: all that depends on their records alone.
+
+    `arrays` is what is saved, each array once, and `places` where each was met first, by its id;
+    `guards` tell of writes to it. `limits` are the edges to nodes that do not run.
+    """
+
+    key: Sealed
+    ends: list[Any]
+    operators: list[Any]
+    accumulating: list[AccumulateGrad]
+    arrays: list[Any]
+    places: dict[int, int]
+    guards: list[Any]
+    retained: list[tuple[int, int]]
+    limits: list[tuple[Node, int]]
+
+
 def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Walk | None:
     """The walk of a backward from these edges; None where its graph has no key."""
     if len(edges) > 1 and jax.device_count() > 1:
         return None  # the roots may be on several devices
     pending = task.values is PENDING
+    structure = _recall(task, edges) if kept_graphs else None
+    if structure is None:
+        structure = _look(task, edges, pending=pending)
+        if structure is None:
+            return None
+    known, ends, operators, accumulating, arrays, places, guards, retained, limits = structure
+    for owner, version in zip(guards[::2], guards[1::2], strict=True):
+        if owner is not None and owner.version != version:
+            return None
+
+    grads, values = [], []
+    for node in accumulating:
+        variable = node.variable
+        values.append(variable._cell.held if pending else variable._cell.array)
+        meta = variable._meta
+        grad = None
+        if meta is not None:
+            if meta.post_accumulate_hooks:
+                return None
+            if meta.grad is not None:
+                if meta.grad._edge is not None:
+                    return None
+                grad = meta.grad._cell.held if pending else meta.grad._cell.array
+        grads.append(grad)
+
+    # What comes in beside what is saved, each array once as well.
+    beyond: dict[int, Any] = {}
+    used = []
+    for array in [*gradients, *[grad for grad in grads if grad is not None]]:
+        place = places.get(id(array))
+        if place is None:
+            place, _ = beyond.setdefault(id(array), (~len(beyond), array))
+        used.append(place)
+    others = [array for _, array in beyond.values()]
+    key = (
+        known,
+        tuple(used),
+        _types(others),
+        _types(values),
+        tuple([spread_of(value) for value in values]) if are_many() else (),
+        tuple([grad is not None for grad in grads]),
+        tuple([node.outputs[number] for node, number in limits]),
+    )
+    return Walk(key, ends, operators, arrays + others, accumulating, grads, retained)
+
+
+def _look(task: GraphTask, edges: Sequence[Edge], *, pending: bool) -> Structure | None:
+    """Looks at every node that the backward runs; None where one has Python to run, or is freed."""
     roots = list(dict.fromkeys([node for node, _ in edges if node is not None]))
     ends, beside = _restrict(roots, task) if task.asked or task.targets else ([], [])
     numbers: dict[Any, int] = dict.fromkeys(beside, BESIDE)
@@ -75,6 +143,7 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
     belows: list[int] = []  # the number of the node behind each edge
     later: list[tuple[int, int]] = []  # of the edges to another output than a node's first
     number_of = numbers.get
+    is_lasting = not pending
     try:
         for node in islice(nodes, len(ends), None):
             ways, sequence_nr, made, extra, plan, saved, watched = node.record
@@ -82,6 +151,7 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
                 if type(saved) is not list:  # freed, or packed
                     return None
                 saved = saved if pending else node.arrays()
+                is_lasting = False
             plans.append(plan)
             outputs.append(made)
             created.append(sequence_nr)
@@ -104,36 +174,20 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
                 with_extra.append(node)
     except ValueError:  # a node that is no operator's
         return None
-    for owner, version in zip(guards[::2], guards[1::2], strict=True):
-        if owner is not None and owner.version != version:
-            return None
     retained: list[tuple[int, int]] = []
     with_extra += [node for node in accumulating if node.extra is not None]
     if with_extra and not _note_extras(with_extra, numbers, retained):
         return None
 
-    grads, values = [], []
-    for node in accumulating:
-        variable = node.variable
-        values.append(variable._cell.held if pending else variable._cell.array)
-        meta = variable._meta
-        grad = None
-        if meta is not None:
-            if meta.post_accumulate_hooks:
-                return None
-            if meta.grad is not None:
-                if meta.grad._edge is not None:
-                    return None
-                grad = meta.grad._cell.held if pending else meta.grad._cell.array
-        grads.append(grad)
-
     operators = nodes[len(ends) :]
-    lifted += gradients
-    lifted += [grad for grad in grads if grad is not None]
+    limits = [(node, i) for node in ends for i in range(len(node.outputs))]
+    if beside:
+        onward = [edge for node in operators for edge in node.edges]
+        limits += [edge for edge in onward if numbers[edge[0]] == BESIDE]
     ids = list(map(id, lifted))
-    first: dict[int, int] = {}
-    shared = tuple([*map(first.setdefault, ids, count())])
-    arrays = [lifted[place] for place in first.values()]
+    places: dict[int, int] = {}
+    shared = tuple([*map(places.setdefault, ids, count())])
+    arrays = [lifted[place] for place in places.values()]
     key = (
         tuple(plans),
         tuple(outputs),
@@ -142,27 +196,84 @@ def walk(task: GraphTask, edges: Sequence[Edge], gradients: Sequence[Any]) -> Wa
         tuple(later),
         shared,
         _types(arrays),
-        _types(values),
-        tuple([spread_of(value) for value in values]) if are_many() else (),
-        tuple([grad is not None for grad in grads]),
         tuple([(numbers[node], number) for node, number in edges]),
-        tuple(retained),
-        _restriction(task, ends, operators, numbers) if task.asked or task.targets else (),
-    )
-    return Walk(key, ends, operators, arrays, accumulating, grads, retained)
-
-
-def _restriction(
-    task: GraphTask, ends: Sequence[Node], operators: Sequence[Node], numbers: dict[Any, int]
-) -> tuple[Any, ...]:
-    """What the key of a backward says that is not to reach every leaf."""
-    onward = [edge for node in operators for edge in node.edges]
-    return (
         tuple([(numbers.get(node, BESIDE), number) for node, number in task.asked]),
         tuple([numbers.get(node, BESIDE) for node in task.targets]),
-        tuple([tuple(node.outputs) for node in ends]),
-        tuple([below.outputs[nr] for below, nr in onward if numbers[below] == BESIDE]),
+        tuple(retained),
+        len(ends),
     )
+    found = Structure(
+        Sealed(key), ends, operators, accumulating, arrays, places, guards, retained, limits
+    )
+    if task.keep_graph and is_lasting and not with_extra:
+        _remember(task, edges, found)
+    return found
+
+
+# --- graphs that are kept -------------------------------------------------------------------------
+
+
+class Remembered(NamedTuple):
+    """The Structure of a graph that a backward has kept.
+
+    It holds while all nodes have the records that they had: whatever changes a node gives it
+    another. `top`, the node made last, is not in it, so that it goes when that goes.
+    """
+
+    top_record: Any
+    others: list[Node]
+    records: list[Any]
+    edges: list[Edge]
+    asked: Sequence[Edge]
+    targets: Sequence[Node]
+    structure: Structure
+
+
+def _remember(task: GraphTask, edges: Sequence[Edge], structure: Structure) -> None:
+    """Keeps the Structure for a third backward, where this is the second."""
+    top = max([node for node, _ in edges if node is not None], key=_created)
+    _, ends, operators, accumulating, *_ = structure
+    if top in ends or top in task.targets:
+        return
+    if top not in kept_graphs:
+        kept_graphs[top] = None
+        return
+    operators = [node for node in operators if node is not top]
+    others = [*ends, *operators, *accumulating]
+    kept_graphs[top] = Remembered(
+        top.record,
+        others,
+        list(map(_record, others)),
+        _without(top, edges),
+        task.asked,
+        task.targets,
+        structure._replace(operators=operators),
+    )
+
+
+def _recall(task: GraphTask, edges: Sequence[Edge]) -> Structure | None:
+    """The Structure of a backward that was just so, of a graph that is as it was."""
+    if not task.keep_graph or task.values is PENDING:
+        return None
+    top = max([node for node, _ in edges if node is not None], key=_created)
+    found = kept_graphs.get(top)
+    if (
+        found is None
+        or found.top_record is not top.record
+        or found.edges != _without(top, edges)
+        or found.asked != task.asked
+        or found.targets != task.targets
+        or not all(map(is_, map(_record, found.others), found.records))
+    ):
+        return None
+    return found.structure
+
+
+def _without(top: Node, edges: Sequence[Edge]) -> list[Edge]:
+    return [(None if node is top else node, number) for node, number in edges]
+
+
+# --- parts of the key -----------------------------------------------------------------------------
 
 
 def _order(created: Sequence[int]) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ from dyngraph.graph.node import (
     Node,
     PythonCall,
     Values,
+    kept_graphs,
 )
 
 MAX_NESTING = 25
@@ -308,6 +309,8 @@ def execute(
     _running.nesting += 1
     modes.set_flags((flags & ~modes.GRAD) | (modes.GRAD if create_graph else 0))
     runner = _runner.get() or default_runner
+    if kept_graphs and not task.keep_graph:
+        kept_graphs.clear()
     try:
         runner(task, edges, gradients)
         for callback in task.callbacks:  # a callback may queue another

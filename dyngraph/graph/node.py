@@ -111,6 +111,11 @@ class Values(Protocol):
         ...
 
 
+kept_graphs: weakref.WeakKeyDictionary[Node, Any] = weakref.WeakKeyDictionary()
+"""What was found out about graphs that a backward has kept, by their last node. It holds what is
+saved, so it is emptied as soon as a graph is freed."""
+
+
 def blame(node: Any, error: Exception) -> None:
     """Adds a note to an error that was raised at `node`."""
     error.add_note(f"This happened in backward, at {node.name()}.")

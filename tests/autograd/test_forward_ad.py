@@ -17,6 +17,7 @@ import dyngraph as dg
 from dyngraph import modes
 from dyngraph.autograd import forward_ad as fwd
 from dyngraph.autograd.graph import graph_desc
+from dyngraph.ops.operator import OPERATORS
 from dyngraph.tensor import wrap
 from tests.ops.test_conventions import LINES, slope
 
@@ -391,6 +392,14 @@ def test_forward_over_backward(
     assert_values(tangent(grad), second, **CLOSE)
     assert grad.requires_grad is create_graph
     assert tangent(grad).requires_grad is create_graph
+
+
+@inside
+def test_the_first_index_of_a_dual_that_requires_grad_is_recorded() -> None:
+    OPERATORS["getitem_select"].spec.jvps.clear()  # as in a program that has indexed none before
+    x = dual(requires_grad=True)
+    assert_values(tangent(x[1]), T[1])
+    assert tangent(x[1]).grad_fn is None and x[1].grad_fn is not None
 
 
 @inside
