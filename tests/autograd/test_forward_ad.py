@@ -396,7 +396,8 @@ def test_forward_over_backward(
 
 @inside
 def test_the_first_index_of_a_dual_that_requires_grad_is_recorded() -> None:
-    OPERATORS["getitem_select"].spec.jvps.clear()  # as in a program that has indexed none before
+    select: Any = OPERATORS["getitem_select"]
+    select.spec.jvps.clear()  # as in a program that has indexed none before
     x = dual(requires_grad=True)
     assert_values(tangent(x[1]), T[1])
     assert tangent(x[1]).grad_fn is None and x[1].grad_fn is not None
