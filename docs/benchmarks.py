@@ -30,7 +30,7 @@ OURS = re.compile(
     r"|x\[i\]|y = x|loop$"
 )
 COLUMNS = {
-    "(k)": ("nodes", "lowest", "µs a node", "highest"),
+    "(k)": ("nodes", "lowest", "µs a node", "highest", "graph kept"),
     "(l)": ("first, s", "second", "third", "later", "programs"),
     "cold": ("import, s", "first", "second"),
 }

@@ -233,7 +233,7 @@ def _remember(task: GraphTask, edges: Sequence[Edge], structure: Structure) -> N
     """Keeps the Structure for a third backward, where this is the second."""
     top = max([node for node, _ in edges if node is not None], key=_created)
     _, ends, operators, accumulating, *_ = structure
-    if top in ends or top in task.targets:
+    if top in ends or top in task.targets or top in [node for node, _ in task.asked]:
         return
     if top not in kept_graphs:
         kept_graphs[top] = None

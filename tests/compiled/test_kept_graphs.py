@@ -235,6 +235,19 @@ def test_nothing_outlives_the_last_node() -> None:
 
 
 @pytest.mark.usefixtures("no_gc")
+@pytest.mark.parametrize("is_leaf_asked", [True, False])
+def test_a_root_that_is_asked_itself_goes(is_leaf_asked: bool) -> None:
+    x = leaf(1.0, 2.0)
+    loss = x.exp().sum()
+    for _ in range(3):
+        dg.autograd.grad(loss, [loss, x] if is_leaf_asked else [loss], retain_graph=True)
+        loss.backward(retain_graph=True, inputs=[loss])
+    node = weakref.ref(node_of(loss))
+    del loss
+    assert node() is None
+
+
+@pytest.mark.usefixtures("no_gc")
 def test_a_backward_that_frees_leaves_nothing_saved() -> None:
     x = leaf(1.0, 2.0)
     y, loss = remembered(x)

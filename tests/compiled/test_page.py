@@ -4,4 +4,4 @@ from tests.pages import run_page
 
 
 def test_programs_of_the_page_run() -> None:
-    run_page("compiled.md", programs=3)
+    run_page("compiled.md", programs=4)
