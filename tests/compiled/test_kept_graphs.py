@@ -248,22 +248,13 @@ def test_a_root_that_is_asked_itself_goes(is_leaf_asked: bool) -> None:
 
 
 @pytest.mark.usefixtures("no_gc")
-def test_a_backward_that_frees_leaves_nothing_saved() -> None:
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_a_backward_that_frees_leaves_nothing_saved(is_compiled: bool) -> None:
     x = leaf(1.0, 2.0)
     y, loss = remembered(x)
     array = weakref.ref(y._cell.array)
     del y
-    loss.backward()
-    assert array() is None
-
-
-@pytest.mark.usefixtures("no_gc")
-def test_an_eager_backward_that_frees_leaves_nothing_saved() -> None:
-    x = leaf(1.0, 2.0)
-    y, loss = remembered(x)
-    array = weakref.ref(y._cell.array)
-    del y
-    with dg.compiled_autograd(False):
+    with dg.compiled_autograd(is_compiled):
         loss.backward()
     assert array() is None
 
