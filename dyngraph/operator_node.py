@@ -14,10 +14,10 @@ from dyngraph.graph.node import (
     EXTRA,
     OUTPUTS,
     Edge,
-    Field,
     InputMetadata,
     Node,
     Values,
+    field,
     kept_graphs,
 )
 from dyngraph.graph.packing import Hooks, Packed, PackedValues, pack
@@ -43,9 +43,9 @@ class OperatorNode(Node):
 
     spec: ClassVar[OperatorSpec]
 
-    plan: Field[BackwardPlan] = Field(PLAN, "What runs backward.")
-    saved: Field[tuple[Any, ...] | None] = Field(SAVED, "What it reads; None once that is freed.")
-    guards: Field[tuple[Any, ...]] = Field(GUARDS, "What tells of writes to what was saved.")
+    plan: BackwardPlan = field(PLAN, "What runs backward.")
+    saved: tuple[Any, ...] | None = field(SAVED, "What it reads; None once that is freed.")
+    guards: tuple[Any, ...] = field(GUARDS, "What tells of writes to what was saved.")
 
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
         edges, _, outputs, _, plan, saved, guards = self.record
@@ -170,18 +170,20 @@ class OperatorNode(Node):
     def unpack(self, position: int) -> Tensor | None:
         """The saved value as a tensor with the history and the tangent of when it was saved."""
         tensor = self._with_history(position)
-        if self.extra is not None and self.extra.tangents is not None and tensor is not None:
-            tensor.need_meta().tangent = self.extra.tangents[position]
+        extra = self.extra
+        if extra is not None and extra.tangents is not None and tensor is not None:
+            tensor.need_meta().tangent = extra.tangents[position]
         return tensor
 
     def _with_history(self, position: int) -> Tensor | None:
         # Note [Outputs are saved without history]
         # A node that held a tensor which it made would be a cycle. So arrays are saved, and the
         # history is put back here: an input's is this node's own edge, an output's this node.
-        if self.saved is None:
+        _, _, _, _, plan, saved, guards = self.record
+        if saved is None:
             raise GraphFreedError(self.name())
         self.check_version(position)
-        value, owner, spec = self.saved[position], self.guards[2 * position], self.spec
+        value, owner, spec = saved[position], guards[2 * position], self.spec
         if value is None:
             return None
         if type(value) is Packed:
@@ -190,7 +192,7 @@ class OperatorNode(Node):
             value = cell.held
         else:
             cell = owner if owner is not None and owner.holds(value) else cell_of(value)
-        source = self.plan.sources[position]
+        source = plan.sources[position]
         if source >= len(spec.inputs):
             if not is_differentiable(value.dtype):
                 return new_tensor(cell)

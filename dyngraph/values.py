@@ -129,11 +129,10 @@ class PendingValues(ArrayValues):
     noted as operators' are."""
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
-        saved = node.saved
+        _, _, _, _, plan, saved, _ = node.record
         if type(saved) is PackedValues:
             saved = node.held()
-        assert saved is not None
-        return note(node.plan.jitted(targets, absent), *saved, *grads)
+        return note(plan.jitted(targets, absent), *saved, *grads)
 
     def total(self, parts: Sequence[Any]) -> Any:
         return sum_in_order(parts, _note_sum)

@@ -39,20 +39,19 @@ class RecordedValues:
     # --- noting calls -------------------------------------------------------------------------
 
     def run(self, node: OperatorNode, targets: Any, absent: Any, grads: Sequence[Any]) -> Any:
-        saved = node.saved
-        assert saved is not None
+        _, _, _, _, plan, saved, _ = node.record
         if type(saved) is PackedValues:
             self.settle("an unpack hook", node)
             saved = node.arrays() if self.how is ARRAYS else saved
         elif type(saved) is list:  # recorded in deferred mode
             saved = node.arrays()
-        kernel = node.plan.jitted(targets, absent)
+        kernel = plan.jitted(targets, absent)
         avals = [None if t is None else Aval(*t) for t in targets]
         if self.how is ARRAYS:
             values, recorded = [*saved, *grads], None
         else:
             values = [*node.tensors(), *grads]
-            recorded = recorded_backward(node.plan, targets, absent, len(grads))
+            recorded = recorded_backward(plan, targets, absent, len(grads))
         self._keep_apart(values)
         return self.segment.note(kernel, values, avals, node, recorded)
 

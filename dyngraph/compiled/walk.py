@@ -17,12 +17,11 @@ import jax
 from dyngraph.compiled.program import Sealed
 from dyngraph.graph.accumulate import AccumulateGrad
 from dyngraph.graph.engine import GraphTask
-from dyngraph.graph.node import Edge, Node, kept_graphs
+from dyngraph.graph.node import EDGES, SEQUENCE_NR, Edge, Node, kept_graphs
 from dyngraph.placement import are_many, spread_of
 from dyngraph.tensor import Tensor
 from dyngraph.values import PENDING
 
-_created = attrgetter("sequence_nr")
 _record = attrgetter("record")
 
 NOWHERE, BESIDE, FIRST_LEAF = -1, -2, -3
@@ -182,7 +181,7 @@ def _look(task: GraphTask, edges: Sequence[Edge], *, pending: bool) -> Structure
     operators = nodes[len(ends) :]
     limits = [(node, i) for node in ends for i in range(len(node.outputs))]
     if beside:
-        onward = [edge for node in operators for edge in node.edges]
+        onward = [edge for node in operators for edge in node.record[EDGES]]
         limits += [edge for edge in onward if numbers[edge[0]] == BESIDE]
     ids = list(map(id, lifted))
     places: dict[int, int] = {}
@@ -299,13 +298,17 @@ def _type_of(array: Any) -> Any:
     return known
 
 
+def _created(node: Node) -> int:
+    return node.record[SEQUENCE_NR]
+
+
 def _restrict(roots: list[Any], task: GraphTask) -> tuple[list[Any], list[Any]]:
     """Where a backward ends that is not to reach every leaf: the nodes at whose inputs it is
     asked, and those that nothing asked lies below."""
     nodes = dict.fromkeys(roots)
     todo = roots[:]
     while todo:
-        for node, _ in todo.pop().edges:
+        for node, _ in todo.pop().record[EDGES]:
             if node is not None and node not in nodes:
                 nodes[node] = None
                 todo.append(node)
@@ -313,7 +316,7 @@ def _restrict(roots: list[Any], task: GraphTask) -> tuple[list[Any], list[Any]]:
     runs = {node for node in task.targets if node is not None}
     for node in sorted(nodes, key=_created):
         if node not in runs:
-            for below, _ in node.edges:
+            for below, _ in node.record[EDGES]:
                 if below in runs or below in asked:
                     runs.add(node)
                     break

@@ -144,7 +144,7 @@ class GraphTask:
         """Finds the nodes that lead to what is asked: only these run."""
         consumers: dict[Node, list[Node]] = {}
         for consumer in self.dependencies:
-            for node, _ in consumer.edges:
+            for node, _ in consumer.record[EDGES]:
                 if node is not None:
                     consumers.setdefault(node, []).append(consumer)
         for index, (node, output_nr) in enumerate(self.asked):

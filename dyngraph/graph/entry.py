@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dyngraph.graph.accumulate import AccumulateGrad
-from dyngraph.graph.node import Edge, InputMetadata, Node, Values
+from dyngraph.graph.node import EDGES, Edge, InputMetadata, Node, Values
 
 
 class Entry(AccumulateGrad):
@@ -36,7 +36,7 @@ class Entry(AccumulateGrad):
         self.is_open = False
         self.variable = None
         if self.way_out is not None:
-            self.edges = (self.way_out,)
+            self.change(EDGES, (self.way_out,))
 
     def name(self) -> str:
         return super().name() if self.is_open else "Entry"

@@ -10,7 +10,7 @@ import itertools
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from dyngraph.graph.hooks import HookList, RemovableHandle
 
@@ -152,22 +152,12 @@ class Extra:
 EDGES, SEQUENCE_NR, OUTPUTS, EXTRA = range(4)
 """The places in the record of every node."""
 
-T = TypeVar("T")
 
-
-class Field(Generic[T]):
+def field(place: int, doc: str) -> Any:
     """An attribute of a node that is kept in its record."""
-
-    def __init__(self, place: int, doc: str) -> None:
-        self.place = place
-        self.__doc__ = doc
-
-    def __get__(self, node: Node | None, kind: Any = None) -> T:
-        return self if node is None else node.record[self.place]  # type: ignore[return-value]
-
-    def __set__(self, node: Node, value: T) -> None:
-        place = self.place
-        node.record = (*node.record[:place], value, *node.record[place + 1 :])
+    return property(
+        lambda node: node.record[place], lambda node, value: node.change(place, value), doc=doc
+    )
 
 
 class Node(ABC):
@@ -176,12 +166,12 @@ class Node(ABC):
     __slots__ = ("__weakref__", "record")
 
     record: tuple[Any, ...]
-    edges: Field[tuple[Edge, ...]] = Field(EDGES, "Where the gradients of the inputs go.")
-    sequence_nr: Field[int] = Field(SEQUENCE_NR, "The node's place in the order of making.")
-    outputs: Field[Any] = Field(
+    edges: tuple[Edge, ...] = field(EDGES, "Where the gradients of the inputs go.")
+    sequence_nr: int = field(SEQUENCE_NR, "The node's place in the order of making.")
+    outputs: Any = field(
         OUTPUTS, "Shape and dtype of each output of the forward operator that can have a gradient."
     )
-    extra: Field[Extra | None] = Field(EXTRA, "What few nodes have.")
+    extra: Extra | None = field(EXTRA, "What few nodes have.")
 
     if TYPE_CHECKING:
 
@@ -190,6 +180,10 @@ class Node(ABC):
     requires_grad: ClassVar[bool] = True
     current_values: ClassVar[Any]
     """A function: how a node called by hand handles its gradients. Set by the layer above."""
+
+    def change(self, place: int, value: Any) -> None:
+        """Makes another record, with this value at one place."""
+        self.record = (*self.record[:place], value, *self.record[place + 1 :])
 
     @abstractmethod
     def apply(self, grads: Sequence[Any], values: Values) -> Sequence[Any]:
@@ -234,13 +228,14 @@ class Node(ABC):
         return self.sequence_nr
 
     def _set_sequence_nr(self, number: int) -> None:
-        self.sequence_nr = number
+        self.change(SEQUENCE_NR, number)
 
     def need_extra(self) -> Extra:
         """The node's `Extra`, made when first needed."""
         extra = self.extra
         if extra is None:
-            extra = self.extra = Extra()
+            extra = Extra()
+            self.change(EXTRA, extra)
         return extra
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
